@@ -312,7 +312,7 @@ pub extern "C" fn paceline_worker_run_burst(
         let mut host = HOSTS.lock(host)?;
         let mut held = BURSTS.lock(burst)?;
         let run = host.run_with(held.burst(), |burst, host| worker.run_burst(burst, host));
-        run.map_err(|fault| Failure::new(paceline_status::Fault, &fault).at(fault.index))
+        run.map_err(|fault| Failure::of(paceline_status::Fault, &fault).at(fault.index))
     })
 }
 
@@ -379,7 +379,7 @@ pub(crate) fn of_change(error: &ChangeError) -> Failure {
     };
     Failure::told(Report {
         status: Some(paceline_status::Chain),
-        message: error.to_string(),
+        message: paceline::with_causes(error),
         program,
         ..Report::default()
     })

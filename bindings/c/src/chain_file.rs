@@ -76,15 +76,15 @@ pub extern "C" fn paceline_chain_collection(
 }
 
 fn of_file(error: ChainFileError) -> Failure {
-    let message = error.to_string();
+    let message = paceline::with_causes(&error);
     let status = |status, file: String, place| {
         let message = message.clone();
         Failure::told(Report { status: Some(status), message, file: Some(file), place, ..Report::default() })
     };
     match error {
         ChainFileError::Read { file, .. } => status(paceline_status::Io, file.display().to_string(), (0, 0)),
-        ChainFileError::File { file, source } => {
-            let place = number(source.at.line, source.at.column);
+        ChainFileError::File { file, error } => {
+            let place = number(error.at.line, error.at.column);
             status(paceline_status::Chain, file.display().to_string(), place)
         }
         ChainFileError::At { file, at, cause } => {

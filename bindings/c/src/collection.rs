@@ -149,7 +149,7 @@ pub extern "C" fn paceline_collection_inner_map(
 
 fn run_config(collection: &Collection, program: &str) -> Result<paceline::chain::RunConfig, Failure> {
     let config = collection.object().run_config(program);
-    config.map_err(|error| Failure::new(paceline_status::Object, error))
+    config.map_err(|error| Failure::of(paceline_status::Object, &error))
 }
 
 fn no_map(collection: &Collection, name: &str) -> Failure {
@@ -167,7 +167,7 @@ fn no_map(collection: &Collection, name: &str) -> Failure {
 }
 
 pub(crate) fn of_setup(error: &SetupError) -> Failure {
-    let mut report = Report { message: error.to_string(), ..Report::default() };
+    let mut report = Report { message: paceline::with_causes(error), ..Report::default() };
     report.status =
         Some(if error.is_unsupported() { paceline_status::Unsupported } else { paceline_status::Map });
     match error {
@@ -206,5 +206,10 @@ pub(crate) fn of_no_program(error: &ProgramError) -> Failure {
         ProgramError::Skipped(skipped) => Some(skipped.name.clone()),
         _ => None,
     };
-    Failure::told(Report { status: Some(status), message: error.to_string(), program, ..Report::default() })
+    Failure::told(Report {
+        status: Some(status),
+        message: paceline::with_causes(error),
+        program,
+        ..Report::default()
+    })
 }

@@ -125,7 +125,7 @@ pub extern "C" fn paceline_filter_matches(
         let mut host = HOSTS.lock(host)?;
         let mut held = BURSTS.lock(burst)?;
         let run = host.run_with(held.burst(), |burst, host| filter.matches(burst, host));
-        matches.write(run.map_err(|fault| Failure::new(paceline_status::Fault, &fault).at(fault.index))?);
+        matches.write(run.map_err(|fault| Failure::of(paceline_status::Fault, &fault).at(fault.index))?);
         Ok(())
     })
 }
@@ -169,6 +169,6 @@ fn make(
     })?))
 }
 
-fn wrong(error: impl ToString) -> Failure {
-    Failure::new(paceline_status::Filter, error)
+fn wrong(error: impl std::error::Error) -> Failure {
+    Failure::of(paceline_status::Filter, &error)
 }

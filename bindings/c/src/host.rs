@@ -210,7 +210,7 @@ pub extern "C" fn paceline_host_set_network(
     call::status(error, || {
         let mut state = HOSTS.lock(host)?;
         let text = network.required("the network")?;
-        let parsed = network::parse(text).map_err(|error| Failure::new(paceline_status::Network, error))?;
+        let parsed = network::parse(text).map_err(|error| Failure::of(paceline_status::Network, &error))?;
         state.host.set_network(Arc::new(parsed));
         Ok(())
     })
@@ -276,7 +276,7 @@ pub extern "C" fn paceline_host_fire_timers(
 ) -> paceline_status {
     call::status(error, || {
         let fired = HOSTS.lock(host)?.host.fire_timers();
-        count.write(fired.map_err(|fault| Failure::new(paceline_status::Fault, fault))?);
+        count.write(fired.map_err(|fault| Failure::of(paceline_status::Fault, &fault))?);
         Ok(())
     })
 }

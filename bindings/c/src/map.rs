@@ -319,11 +319,11 @@ fn of_element(error: &ElementError) -> Failure {
         ElementError::Key { map, .. } | ElementError::Value { map, .. } => {
             (paceline_status::Argument, map, 0)
         }
-        _ => return Failure::new(paceline_status::Map, error),
+        _ => return Failure::of(paceline_status::Map, &error),
     };
     Failure::told(Report {
         status: Some(status),
-        message: error.to_string(),
+        message: paceline::with_causes(&error),
         map: Some(map.clone()),
         error_number: errno.into(),
         ..Report::default()

@@ -154,7 +154,7 @@ fn not_an_object(error: OpenError) -> Failure {
 
 /// The object of a file.
 pub(crate) fn opened(path: &Path, options: Given<paceline_object_options>) -> Result<Object, Failure> {
-    let read = fs::read(path).map_err(|error| Failure::new(paceline_status::Io, error));
+    let read = fs::read(path).map_err(|error| Failure::of(paceline_status::Io, &error));
     read.and_then(|bytes| parse(&bytes, options)).map_err(|failure| in_file(failure, path))
 }
 
@@ -246,7 +246,7 @@ pub extern "C" fn paceline_object_verify(
 ) -> paceline_status {
     call::status(error, || {
         let opened = OBJECTS.get(object)?;
-        let none = |error: paceline::ProgramError| Failure::new(paceline_status::NoProgram, error);
+        let none = |error: paceline::NoProgram| Failure::of(paceline_status::NoProgram, &error);
         let programs = opened.object.programs_named(program.optional()?).map_err(none)?;
         let [program] = *programs else {
             let names = programs.iter().map(|program| program.name.as_str()).collect();

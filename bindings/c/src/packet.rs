@@ -122,7 +122,7 @@ impl paceline_packet {
     pub(crate) fn push(&self, burst: &mut Burst) -> Result<(), Failure> {
         let (data, metadata) = (self.data.slice(self.length)?, self.metadata.slice(self.metadata_length)?);
         let queue = self.queue()?;
-        burst.push(data, self.meta()?).map_err(|error| Failure::new(paceline_status::NoRoom, error))?;
+        burst.push(data, self.meta()?).map_err(|error| Failure::of(paceline_status::NoRoom, &error))?;
         let index = burst.len() - 1;
         if !metadata.is_empty()
             && let Err(error) = burst.frame_mut(index).set_metadata(metadata)

@@ -80,6 +80,11 @@ impl Failure {
         Self::told(Report { status: Some(status), message: message.to_string(), ..Report::default() })
     }
 
+    /// An error with its causes.
+    pub(crate) fn of(status: paceline_status, error: &dyn std::error::Error) -> Self {
+        Self::new(status, paceline::with_causes(error))
+    }
+
     pub(crate) fn told(report: Report) -> Self {
         Self::Told(Box::new(report))
     }

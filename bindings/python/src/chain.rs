@@ -27,7 +27,7 @@ pub(crate) struct PyChain {
 }
 
 fn refused(error: &ChangeError) -> Failure {
-    Failure::new(Class::Chain, error)
+    Failure::of(Class::Chain, &error)
 }
 
 /// A member of a chain from a program, a filter, or a pair of a name and one of these.
@@ -45,7 +45,7 @@ fn member_of(name: Option<String>, given: &Bound<'_, PyAny>) -> PyResult<(Member
         let spec = part.program.spec();
         let name = name.unwrap_or_else(|| spec.name.clone());
         let config = program.shared().collection.object().run_config(&spec.name);
-        let config = config.map_err(|error| Failure::new(Class::Chain, error))?;
+        let config = config.map_err(|error| Failure::of(Class::Chain, &error))?;
         let member = match &program.verified {
             Some(verified) => Member::new(name, verified),
             None => Member::unverified(name, part.program.clone()),

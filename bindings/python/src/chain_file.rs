@@ -39,9 +39,10 @@ pub(crate) fn load(path: &Path, how: &How) -> Result<(LiveChain, Vec<Part>), Ref
     let opened = source.open_with(|object, file| {
         let opened = source.open_object(object).map_err(Refused::File)?;
         match how.counts {
-            true => opened
-                .with_coverage(Counting::Plain)
-                .map_err(|error| Refused::Coverage { file: file.map(shown), cause: error.to_string() }),
+            true => opened.with_coverage(Counting::Plain).map_err(|error| Refused::Coverage {
+                file: file.map(shown),
+                cause: paceline::with_causes(&error),
+            }),
             false => Ok(opened),
         }
     })?;
@@ -96,17 +97,17 @@ impl Refused {
 
 fn failure(error: ChainFileError) -> Failure {
     match error {
-        ChainFileError::File { file, source } => {
-            Failure::new(Class::Chain, &source.problem).in_text(&shown(file), source.at)
+        ChainFileError::File { file, error } => {
+            Failure::of(Class::Chain, &error.problem).in_text(&shown(file), error.at)
         }
         ChainFileError::At { file, at, cause } => match *cause {
             ChainFileCause::Program { path, object, source, .. } if is_refusal(&source) => {
                 Failure::no_program(path.map(shown).as_deref(), &object, &source)
             }
-            cause => Failure::new(Class::Chain, cause).in_text(&shown(file), at),
+            cause => Failure::of(Class::Chain, &cause).in_text(&shown(file), at),
         },
         ChainFileError::Contents(error) => {
-            let failure = Failure::new(Class::Chain, &error.cause).in_file(Some(&error.name));
+            let failure = Failure::of(Class::Chain, &error.cause).in_file(Some(&error.name));
             match error.place() {
                 Some((line, column)) => failure.at(format!("{line}:{column}")),
                 None => failure,
@@ -120,13 +121,13 @@ fn failure(error: ChainFileError) -> Failure {
             Failure::new(Class::Chain, "not valid UTF-8").in_text(&shown(file), at)
         }
         ChainFileError::Change { file, at, source } => {
-            let failure = Failure::new(Class::Chain, source);
+            let failure = Failure::of(Class::Chain, &source);
             match at {
                 Some(at) => failure.in_text(&shown(file), at),
                 None => failure.in_file(Some(&shown(file))),
             }
         }
-        error => Failure::new(Class::Chain, error),
+        error => Failure::of(Class::Chain, &error),
     }
 }
 

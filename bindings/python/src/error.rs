@@ -71,6 +71,11 @@ impl Failure {
         Self(Box::new(Content { class, message, file: None, place: None, cause: Some(cause), data: None }))
     }
 
+    /// An error with its causes.
+    pub(crate) fn of(class: Class, error: &dyn std::error::Error) -> Self {
+        Self::new(class, paceline::with_causes(error))
+    }
+
     /// Names the file, before the cause in the message.
     pub(crate) fn in_file(mut self, file: Option<&str>) -> Self {
         if let Some(file) = file {

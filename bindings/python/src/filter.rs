@@ -64,7 +64,7 @@ pub(crate) fn compiled(
     target: Target,
 ) -> Result<Vec<SockFilter>, Failure> {
     let insns = libpcap.compile(expression, target);
-    insns.map_err(|error| Failure::new(Class::Filter, error).at(format!("expression {expression:?}")))
+    insns.map_err(|error| Failure::of(Class::Filter, &error).at(format!("expression {expression:?}")))
 }
 
 /// A filter of a classic program.
@@ -73,9 +73,9 @@ pub(crate) fn made(
     purpose: Purpose,
     engine: Engine,
 ) -> Result<PacketFilter, Failure> {
-    let filter = Filter::new(insns, purpose).map_err(|error| Failure::new(Class::Filter, error))?;
+    let filter = Filter::new(insns, purpose).map_err(|error| Failure::of(Class::Filter, &error))?;
     let options = ConvertOptions::default().rules(Rules::Libpcap);
-    PacketFilter::new("filter", filter, &options, engine).map_err(|error| Failure::new(Class::Filter, error))
+    PacketFilter::new("filter", filter, &options, engine).map_err(|error| Failure::of(Class::Filter, &error))
 }
 
 /// A filter from an expression of tcpdump, for Ethernet; by libpcap, which is loaded when it is needed.
@@ -83,7 +83,7 @@ pub(crate) fn made(
 #[pyo3(signature = (expression, *, engine = None))]
 pub(crate) fn filter(py: Python<'_>, expression: &str, engine: Option<&str>) -> PyResult<Py<PyFilter>> {
     guarded(|| {
-        let libpcap = Libpcap::open().map_err(|error| Failure::new(Class::Filter, error))?;
+        let libpcap = Libpcap::open().map_err(|error| Failure::of(Class::Filter, &error))?;
         let insns = compiled(&libpcap, expression, Target::default())?;
         PyFilter::make(py, expression, insns, engine)
     })
@@ -94,7 +94,7 @@ pub(crate) fn filter(py: Python<'_>, expression: &str, engine: Option<&str>) -> 
 #[pyo3(signature = (program, *, engine = None))]
 pub(crate) fn classic_filter(py: Python<'_>, program: &str, engine: Option<&str>) -> PyResult<Py<PyFilter>> {
     guarded(|| {
-        let insns = text::parse(program).map_err(|error| Failure::new(Class::Filter, error))?;
+        let insns = text::parse(program).map_err(|error| Failure::of(Class::Filter, &error))?;
         PyFilter::make(py, "", insns, engine)
     })
 }

@@ -98,7 +98,7 @@ impl Many<'_> {
             self.table.add_before(burst);
             self.subject.run_burst(chain, burst, host).map_err(|fault| {
                 let number = self.done as usize + fault.index;
-                Stop::Fault(Failure::new(Class::Fault, &fault.fault).at(format!("packets[{number}]")))
+                Stop::Fault(Failure::of(Class::Fault, &fault.fault).at(format!("packets[{number}]")))
             })?;
             self.table.add_after(burst, host, self.done);
             self.done += burst.len() as u64;

@@ -225,7 +225,7 @@ impl RawMap {
         guarded(|| {
             let mut encoded = Vec::new();
             for batch in reader {
-                let batch = batch.map_err(|error| Failure::new(Class::Value, error))?;
+                let batch = batch.map_err(|error| Failure::of(Class::Value, &error))?;
                 let column = |name: &str| {
                     batch
                         .column_by_name(name)
@@ -341,7 +341,7 @@ impl RawMap {
     fn make_inner(&self) -> PyResult<Self> {
         guarded(|| {
             let map =
-                self.collection().make_inner(&self.map).map_err(|error| Failure::new(Class::Map, error))?;
+                self.collection().make_inner(&self.map).map_err(|error| Failure::of(Class::Map, &error))?;
             Ok(self.of_inner(map))
         })
     }

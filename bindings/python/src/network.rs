@@ -18,7 +18,7 @@ pub(crate) struct PyNetwork {
 impl PyNetwork {
     fn of_text(text: &str, file: Option<&str>) -> PyResult<Self> {
         guarded(|| {
-            let network = parse(text).map_err(|error| Failure::new(Class::Network, error).in_file(file))?;
+            let network = parse(text).map_err(|error| Failure::of(Class::Network, &error).in_file(file))?;
             Ok(Self { network: Arc::new(network) })
         })
     }
@@ -43,7 +43,7 @@ impl PyNetwork {
     #[classmethod]
     fn of_host(class: &Bound<'_, PyType>) -> PyResult<Self> {
         guarded(|| {
-            let network = class.py().detach(of_host).map_err(|error| Failure::new(Class::Network, error))?;
+            let network = class.py().detach(of_host).map_err(|error| Failure::of(Class::Network, &error))?;
             Ok(Self { network: Arc::new(network) })
         })
     }

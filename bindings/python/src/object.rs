@@ -49,7 +49,7 @@ impl PyObject {
             let options = ObjectOptions::default().variables(locals);
             let object = source.py().detach(|| Object::parse_with(&bytes, &options));
             let object =
-                object.map_err(|error| Failure::new(Class::Object, error).in_file(file.as_deref()))?;
+                object.map_err(|error| Failure::of(Class::Object, &error).in_file(file.as_deref()))?;
             Ok(Self { object, file })
         })
     }
@@ -58,7 +58,7 @@ impl PyObject {
     #[classmethod]
     fn from_classic(_class: &Bound<'_, PyType>, name: &str, text: &str) -> PyResult<Self> {
         guarded(|| {
-            let object = Object::of_filter(name, text).map_err(|error| Failure::new(Class::Filter, error))?;
+            let object = Object::of_filter(name, text).map_err(|error| Failure::of(Class::Filter, &error))?;
             Ok(Self { object, file: None })
         })
     }
@@ -118,9 +118,8 @@ impl PyObject {
         if !(1..=MAX_CPUS).contains(&cpus) {
             return Err(PyValueError::new_err(format!("cpus is 1 to {MAX_CPUS}")));
         }
-        let failed = |class, error: &dyn ToString| {
-            Failure::new(class, error.to_string()).in_file(self.file.as_deref())
-        };
+        let failed =
+            |class, error: &dyn std::error::Error| Failure::of(class, error).in_file(self.file.as_deref());
         guarded(|| {
             let mut object = self.object.clone();
             if let Some(variables) = variables {

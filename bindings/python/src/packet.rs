@@ -37,7 +37,7 @@ fn no_packet(object: &Bound<'_, PyAny>) -> PyErr {
 pub(crate) fn build_packet<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyBytes>> {
     guarded(|| {
         let bytes = build(text)
-            .map_err(|error| Failure::new(Class::Packet, &error).at(format!("column {}", error.column)))?;
+            .map_err(|error| Failure::of(Class::Packet, &error).at(format!("column {}", error.column)))?;
         Ok(PyBytes::new(py, &bytes))
     })
 }

@@ -126,7 +126,7 @@ fn open(capture: &Bound<'_, PyAny>) -> PyResult<(Source, Option<String>)> {
 }
 
 fn read_error(error: &ReadError, file: Option<&str>) -> Failure {
-    Failure::new(Class::Capture, error).in_file(file)
+    Failure::of(Class::Capture, &error).in_file(file)
 }
 
 impl State {
@@ -166,7 +166,7 @@ impl State {
         if table.len() == 0 {
             return Ok(None);
         }
-        table.finish().map(Some).map_err(|error| Failure::new(Class::Internal, error))
+        table.finish().map(Some).map_err(|error| Failure::of(Class::Internal, &error))
     }
 
     /// Runs one burst, as `paceline run` does. False at the end.
@@ -188,7 +188,7 @@ impl State {
         table.add_before(burst);
         self.subject.run_burst(chain, burst, host).map_err(|fault| {
             let packet = self.done + fault.index as u64 + 1;
-            Failure::new(Class::Fault, &fault.fault)
+            Failure::of(Class::Fault, &fault.fault)
                 .at(format!("packet {packet}"))
                 .in_file(self.file.as_deref())
         })?;

@@ -142,7 +142,7 @@ fn receive(given: &Given<'_>, lease: &mut Lease) -> PyResult<()> {
 fn not_entered(error: ArrivalError) -> PyErr {
     match error {
         ArrivalError::Packet(PushError::TooLong(len)) => too_long(len),
-        error => Failure::new(Class::Packet, error).into(),
+        error => Failure::of(Class::Packet, &error).into(),
     }
 }
 

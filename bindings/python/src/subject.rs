@@ -168,8 +168,8 @@ impl Subject {
     }
 
     /// The exception of a fault.
-    pub(crate) fn fault(&self, fault: &dyn std::fmt::Display) -> Failure {
-        Failure::new(Class::Fault, fault).in_file(self.file())
+    pub(crate) fn fault(&self, fault: &dyn std::error::Error) -> Failure {
+        Failure::of(Class::Fault, fault).in_file(self.file())
     }
 
     /// An explainer of it.

@@ -16,7 +16,7 @@ use crate::error::{Class, Failure, guarded};
 
 /// The error of an operation of Arrow.
 pub(crate) fn arrow_error(error: &ArrowError) -> PyErr {
-    Failure::new(Class::Internal, error).into()
+    Failure::of(Class::Internal, &error).into()
 }
 
 /// The field of record batches of a schema.

@@ -8,7 +8,7 @@ use paceline::capture::{LinkType, ReadError};
 #[non_exhaustive]
 pub enum Error {
     /// A source cannot be opened.
-    #[error("{name}: {source}")]
+    #[error("{name}")]
     Open {
         /// The source.
         name: String,
@@ -16,7 +16,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A source is no capture, or cannot be read further.
-    #[error("{name}: {source}")]
+    #[error("{name}")]
     Read {
         /// The source.
         name: String,
@@ -32,7 +32,7 @@ pub enum Error {
         link_type: LinkType,
     },
     /// A packet caused an invalid access of a program, or a timer did before it.
-    #[error("{name}: the packet at byte {offset}: {fault}")]
+    #[error("{name}: the packet at byte {offset}")]
     Fault {
         /// The source.
         name: String,

@@ -26,6 +26,12 @@ pub struct Source {
     pub(crate) compression: Option<Compression>,
 }
 
+impl std::fmt::Debug for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Source").finish_non_exhaustive()
+    }
+}
+
 /// Where the bytes are.
 #[derive(Clone)]
 enum Place {
@@ -181,7 +187,7 @@ mod tests {
     fn a_file_that_was_changed_or_replaced_is_not_read() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a.pcap");
-        let read = |source: &Source| source.bytes().map(drop).map_err(|error| error.to_string());
+        let read = |source: &Source| source.bytes().map(drop).map_err(|error| paceline::with_causes(&error));
         let opened = || {
             fs::write(&path, [1; 100]).expect("a file");
             Source::open(&path).expect("a source")

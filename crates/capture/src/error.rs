@@ -44,7 +44,7 @@ impl fmt::Display for Part {
 #[non_exhaustive]
 pub enum ReadError {
     /// The operating system failed to read.
-    #[error("cannot read after byte {offset}: {source}")]
+    #[error("cannot read after byte {offset}")]
     Io {
         /// Number of bytes read before.
         offset: u64,
@@ -222,7 +222,7 @@ pub enum WriteError {
     #[error("the reader of the output has closed it")]
     BrokenPipe,
     /// The operating system failed to write.
-    #[error("cannot write after byte {offset}: {source}")]
+    #[error("cannot write after byte {offset}")]
     Io {
         /// Number of bytes written before.
         offset: u64,

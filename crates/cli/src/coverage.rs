@@ -12,7 +12,7 @@ use crate::common::files::{FileError, Opened, Taken, name};
 
 /// Coverage cannot be written.
 #[derive(Debug, thiserror::Error)]
-#[error("{name}: {source}")]
+#[error("{name}")]
 pub(crate) struct CoverageFileError {
     name: String,
     source: io::Error,

@@ -68,6 +68,8 @@ fn located(libpcap: &Libpcap, passage: &Passage, target: Target, error: &Compile
     ExpressionError::new(&error.message, passage.clone(), place)
 }
 
+impl std::error::Error for ExpressionError {}
+
 impl CommandError for ExpressionError {
     /// The error with the line that it is in; ends without a line break.
     fn render(&self, color: bool) -> Option<String> {

@@ -25,7 +25,7 @@ pub(crate) enum KernelSideError {
     Run(KernelError),
     #[error("--kernel: test runs take no `{0}` in the context, only mark, priority, cb and tstamp")]
     Context(&'static str),
-    #[error("--kernel: {0}")]
+    #[error("--kernel")]
     Member(#[from] MemberError),
     #[error("--kernel: program {0}, an entry of a program array, is not loaded")]
     NotLoaded(String),

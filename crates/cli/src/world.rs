@@ -154,12 +154,12 @@ const ASKING: [(&str, &str); 7] = [
 /// The reason why programs do not get the network that they should see.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WorldError {
-    #[error("--network {name}: {source}")]
+    #[error("--network {name}")]
     Network { name: String, source: NetworkProblem },
     #[error("--ingress {name}: there is no such interface{}", if *.has_network { " in the network" } else { "" })]
     Ingress { name: String, has_network: bool, hint: Option<String> },
     #[error("--context: {}", member_error(.0))]
-    Context(#[from] MemberError),
+    Context(MemberError),
 }
 
 /// The reason why there is no network.
@@ -200,7 +200,7 @@ impl World {
         let ingress = args.ingress.as_deref().map(|name| interface(name, network.as_deref())).transpose()?;
         let mut context = SkBuff::default();
         for Member { name, value } in &args.context {
-            context.set(name, *value)?;
+            context.set(name, *value).map_err(WorldError::Context)?;
         }
         let mut scenario = Scenario::default();
         scenario.network = network;

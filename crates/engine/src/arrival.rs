@@ -28,12 +28,13 @@ pub struct Arrival<'a> {
 
 /// The reason why a packet does not enter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ArrivalError {
     /// No frame holds it.
     #[error(transparent)]
     Packet(#[from] PushError),
     /// The frame does not hold its metadata.
-    #[error("metadata of {bytes} bytes: {source}")]
+    #[error("metadata of {bytes} bytes")]
     Metadata {
         /// Its length in bytes.
         bytes: usize,

@@ -10,7 +10,7 @@ use paceline_runtime::interpreter::image::{BurstEntry, Entry, Unset};
 /// A fault in the middle of a burst. The packets before have their verdicts; the packet and those after, which were not run, are
 /// [`Verdict::Aborted`](paceline_frame::Verdict::Aborted).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("packet {index} of the burst: {fault}")]
+#[error("packet {index} of the burst")]
 #[non_exhaustive]
 pub struct BurstFault {
     /// Index of the packet in the burst.

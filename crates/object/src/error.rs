@@ -38,7 +38,7 @@ pub enum LoadError {
         index: usize,
     },
     /// Malformed BTF.
-    #[error("section {section}: {source}")]
+    #[error("section {section}")]
     Btf {
         /// `.BTF` or `.BTF.ext`.
         section: &'static str,

@@ -41,7 +41,7 @@ const MOST: usize = 4 << 20;
 
 /// A program cannot be counted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("program {program}: {source}")]
+#[error("program {program}")]
 pub struct CoverageError {
     /// Name of the program.
     pub program: String,

@@ -26,7 +26,7 @@ pub enum MapError {
         names: Vec<String>,
     },
     /// The types do not fit the map's keys and values.
-    #[error("map {map}: {source}")]
+    #[error("map {map}")]
     Type {
         /// Name of the map.
         map: String,

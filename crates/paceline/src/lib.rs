@@ -89,8 +89,9 @@
 pub mod btf;
 #[cfg(feature = "captures")]
 pub mod capture;
-pub mod chain;
 #[cfg(feature = "json")]
+mod causes;
+pub mod chain;
 mod chain_file;
 mod chain_graph;
 #[cfg(feature = "json")]
@@ -168,6 +169,7 @@ pub use paceline_spec::{
     Poison, ProgramKind, ProgramSpec, Rules, SkBuffMember, XdpAttach, context::SkBuff,
 };
 
+pub use causes::with_causes;
 pub use embed::MapError;
 pub use live::{
     ChainWorker, Change, ChangeError, Link, LinkTarget, LiveChain, Member, NoMember, Order, ProgramStatus,

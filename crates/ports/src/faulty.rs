@@ -142,6 +142,12 @@ pub struct Faulty<P: Port> {
     burst: Burst,
 }
 
+impl<P: Port> std::fmt::Debug for Faulty<P> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Faulty").finish_non_exhaustive()
+    }
+}
+
 impl<P: Port> Faulty<P> {
     /// Adds faults to a port.
     #[must_use]
@@ -197,7 +203,7 @@ impl<P: Port> Faulty<P> {
             let sent = self.port.send(Group::new(&mut self.burst, &all, 0));
             let count = sent.as_ref().map_or_else(|failed| failed.sent, |&sent| sent);
             line.dropped += all.len().saturating_sub(count) as u64;
-            sent.map_err(|failed| failed.source)?;
+            sent.map_err(|failed| failed.error)?;
         }
         Ok(())
     }
@@ -231,7 +237,7 @@ impl<P: Port> Port for Faulty<P> {
         let Some(line) = &mut self.outgoing else { return self.port.send(group) };
         group.iter().for_each(|frame| line.accept(Packet::of(&frame)));
         // The line took all of them; what it loses then is its own.
-        self.flush().map_err(|source| SendError { sent: group.len(), source })?;
+        self.flush().map_err(|error| SendError { sent: group.len(), error })?;
         Ok(group.len())
     }
 

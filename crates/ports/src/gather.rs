@@ -33,7 +33,7 @@ impl<P: PacketPort> Port for Gathered<P> {
     fn send(&mut self, group: Group<'_>) -> Result<usize, SendError> {
         let mut sent = 0;
         for packet in group.iter() {
-            let is_sent = self.0.send_packet(packet).map_err(|source| SendError { sent, source })?;
+            let is_sent = self.0.send_packet(packet).map_err(|error| SendError { sent, error })?;
             if !is_sent {
                 break;
             }

@@ -105,6 +105,12 @@ pub struct Group<'a> {
     keep: u64,
 }
 
+impl std::fmt::Debug for Group<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Group").finish_non_exhaustive()
+    }
+}
+
 impl<'a> Group<'a> {
     /// The packets of a burst with these indices, in this order. An index may occur twice. `keep` has a bit for each packet of the burst
     /// that is needed afterwards, by index: such a packet is copied, and so must one be whose index occurs twice.
@@ -158,19 +164,18 @@ impl<'a> Group<'a> {
 
 /// A permanent failure of a port while it sent a group.
 #[derive(Debug, thiserror::Error)]
-#[error("{source}")]
+#[error("{error}")]
 pub struct SendError {
     /// Number of packets that were sent before it; the others are lost.
     pub sent: usize,
     /// Cause.
-    #[source]
-    pub source: PortError,
+    pub error: PortError,
 }
 
 impl From<PortError> for SendError {
     /// Nothing was sent.
-    fn from(source: PortError) -> Self {
-        Self { sent: 0, source }
+    fn from(error: PortError) -> Self {
+        Self { sent: 0, error }
     }
 }
 

@@ -85,7 +85,7 @@ impl AnyEngine {
     /// A map cannot be created.
     pub fn collection(self, object: &Object, options: LoadOptions) -> Result<Collection, String> {
         let engine = self.product().unwrap_or(Engine::Plain);
-        object.load(&options.engine(engine)).map_err(|error| error.to_string())
+        object.load(&options.engine(engine)).map_err(|error| paceline::with_causes(&error))
     }
 
     /// A program of an object on it, and the targets of its tail calls too, by its [`collection`](Self::collection).
@@ -94,7 +94,7 @@ impl AnyEngine {
     /// A program is refused.
     pub fn program(self, collection: &Collection, name: &str) -> Result<Program, String> {
         let plain = |name: &str| collection.program(Some(name)).map(|program| program.into_program());
-        let main = plain(name).map_err(|error| error.to_string())?;
+        let main = plain(name).map_err(|error| paceline::with_causes(&error))?;
         if self.product().is_some() {
             return Ok(main);
         }
@@ -112,10 +112,10 @@ impl AnyEngine {
         for (map, key, target) in entries {
             let index =
                 key.try_into().map(u32::from_ne_bytes).map_err(|_| "a key of a program array has 4 bytes")?;
-            let target = checked::of(target).map_err(|error| error.to_string())?;
-            target.install(&map, index).map_err(|error| error.to_string())?;
+            let target = checked::of(target).map_err(|error| paceline::with_causes(&error))?;
+            target.install(&map, index).map_err(|error| paceline::with_causes(&error))?;
         }
-        checked::of(main).map_err(|error| error.to_string())
+        checked::of(main).map_err(|error| paceline::with_causes(&error))
     }
 }
 

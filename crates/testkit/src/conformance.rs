@@ -66,7 +66,7 @@ pub enum TaskError {
     #[error("a program of {0} bytes is not a whole number of instructions of 8 bytes")]
     CutOff(usize),
     /// The object cannot be parsed.
-    #[error("object: {0}")]
+    #[error("object")]
     Object(#[from] paceline::OpenError),
     /// The object's maps cannot be created.
     #[error(transparent)]

@@ -9,7 +9,7 @@ use crate::skip;
 /// `None`, after a message that names the test, without the permission or `ip`.
 #[must_use]
 pub fn namespace(test: &str, script: &str) -> Option<()> {
-    let made = own_network().map_err(|error| error.to_string()).and_then(|()| {
+    let made = own_network().map_err(|error| paceline::with_causes(&error)).and_then(|()| {
         // IPv6 sends packets of its own.
         let _ = std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1");
         ip("-V")?;

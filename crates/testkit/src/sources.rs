@@ -55,7 +55,9 @@ pub fn build(directory: &Path) -> Result<Built, String> {
     prepare(&root, &archive)?;
     let failed = compile_all(&root)?;
     let lines: String = failed.iter().map(|(name, error)| format!("{name}\t{error}\n")).collect();
-    let write = |name: &str, text: &str| fs::write(root.join(name), text).map_err(|error| error.to_string());
+    let write = |name: &str, text: &str| {
+        fs::write(root.join(name), text).map_err(|error| paceline::with_causes(&error))
+    };
     write("failures", &lines)?;
     write("stamp", &stamp)?;
     Ok(Built { objects: objects(&root.join("objects")), failed })
@@ -72,7 +74,7 @@ fn newest_archive() -> Option<PathBuf> {
 
 /// Identifies the inputs that the objects depend on.
 fn stamp(archive: &Path) -> Result<String, String> {
-    let size = fs::metadata(archive).map_err(|error| error.to_string())?.len();
+    let size = fs::metadata(archive).map_err(|error| paceline::with_causes(&error))?.len();
     let kernel = fs::read_to_string("/proc/version").unwrap_or_default();
     Ok(format!("{} {size} {kernel}{PRELUDE}", archive.display()))
 }

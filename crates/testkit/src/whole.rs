@@ -55,8 +55,9 @@ impl Workload {
     }
 
     fn add(&mut self, path: &Path, most: u64) -> Result<(), String> {
-        let file = File::open(path).map_err(|error| error.to_string())?;
-        let mut reader = CaptureReader::new(BufReader::new(file)).map_err(|error| error.to_string())?;
+        let file = File::open(path).map_err(|error| paceline::with_causes(&error))?;
+        let mut reader =
+            CaptureReader::new(BufReader::new(file)).map_err(|error| paceline::with_causes(&error))?;
         let capture = self.captures.len();
         self.captures.push(path.to_owned());
         let mut burst = Burst::default();
@@ -105,10 +106,10 @@ pub enum CompareError {
     #[error("ours: {0}")]
     Ours(String),
     /// The kernel refuses it.
-    #[error("kernel: {0}")]
+    #[error("kernel")]
     Kernel(#[from] kernel::LoadError),
     /// A test run, or a read of a map, failed.
-    #[error("kernel: {0}")]
+    #[error("kernel")]
     KernelRun(#[from] kernel::KernelError),
     /// The process may not run on the first CPU, which initial contents of per-CPU maps belong to.
     #[error("this process may not run on CPU 0")]

@@ -52,7 +52,7 @@ pub(super) fn filter(captures: &mut [Opened], given: &Bound<'_, PyAny>, engine: 
     if expression.trim().is_empty() {
         return Ok(());
     }
-    let libpcap = Libpcap::open().map_err(|error| Failure::new(Class::Filter, error))?;
+    let libpcap = Libpcap::open().map_err(|error| Failure::of(Class::Filter, &error))?;
     let compile = |link| made(compiled(&libpcap, &expression, target_of(link))?, Purpose::UserSpace, engine);
     Ok(set_filters(captures, compile)?)
 }

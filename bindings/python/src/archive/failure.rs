@@ -12,18 +12,18 @@ use crate::error::{Class, Failure};
 pub(super) fn raised(error: Error) -> PyErr {
     match error {
         Error::Open { name, source } => from_python(source)
-            .unwrap_or_else(|source| Failure::new(Class::Capture, source).in_file(Some(&name)).into()),
+            .unwrap_or_else(|source| Failure::of(Class::Capture, &source).in_file(Some(&name)).into()),
         Error::Read { name, source } => match *source {
             ReadError::Io { offset, source } => from_python(source).unwrap_or_else(|source| {
                 Failure::new(Class::Capture, ReadError::Io { offset, source }).in_file(Some(&name)).into()
             }),
-            source => Failure::new(Class::Capture, source).in_file(Some(&name)).into(),
+            source => Failure::of(Class::Capture, &source).in_file(Some(&name)).into(),
         },
         Error::Fault { name, offset, fault } => {
-            let failure = Failure::new(Class::Fault, fault).at(format!("the packet at byte {offset}"));
+            let failure = Failure::of(Class::Fault, &fault).at(format!("the packet at byte {offset}"));
             failure.in_file(Some(&name)).into()
         }
-        error => Failure::new(Class::Capture, error).into(),
+        error => Failure::of(Class::Capture, &error).into(),
     }
 }
 
@@ -33,5 +33,5 @@ fn from_python(error: io::Error) -> Result<PyErr, io::Error> {
 
 /// The exception of maps that cannot be made one.
 pub(super) fn not_merged(error: MergeError) -> PyErr {
-    Failure::new(Class::Map, error).into()
+    Failure::of(Class::Map, &error).into()
 }

@@ -10,6 +10,7 @@ use flate2::write::GzEncoder;
 use paceline::Engine;
 use paceline::capture::ReadAt;
 use paceline::filter::{ConvertOptions, Filter, PacketFilter, Purpose, Rules, text};
+use paceline::with_causes;
 use paceline_archive::{Error, Opened, Part, Report, Rows, Source, Wanted, Worker, parts, scan, set_filters};
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
@@ -211,11 +212,11 @@ fn a_filter_is_compiled_once_for_each_link() {
 #[test]
 fn sources_that_are_no_captures_are_named() {
     let error = Source::open("no such file").err().expect("an error");
-    assert!(error.to_string().starts_with("no such file: No such file"), "{error}");
+    assert!(with_causes(&error).starts_with("no such file: No such file"), "{error}");
     let error = Source::open(example("")).err().expect("an error");
-    assert!(error.to_string().ends_with("it is no file, in which bytes can be read anywhere"), "{error}");
+    assert!(with_causes(&error).ends_with("it is no file, in which bytes can be read anywhere"), "{error}");
     for bytes in [&b""[..], b"x", b"not a capture at all, but long enough"] {
         let error = Opened::open(in_memory("name", bytes.to_vec()), None).err().expect("an error");
-        assert!(error.to_string().starts_with("name: "), "{error}");
+        assert!(with_causes(&error).starts_with("name: "), "{error}");
     }
 }

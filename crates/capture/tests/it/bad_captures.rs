@@ -227,7 +227,8 @@ fn an_error_of_the_operating_system_comes_after_the_packets() {
     let mut burst = Burst::default();
     assert_eq!(reader.fill(&mut burst).unwrap(), 1);
     let error = reader.fill(&mut burst).unwrap_err();
-    assert_eq!(error.to_string(), "cannot read after byte 105: disk on fire");
+    assert_eq!(error.to_string(), "cannot read after byte 105");
+    assert_eq!(std::error::Error::source(&error).map(ToString::to_string), Some("disk on fire".to_owned()));
 }
 
 /// An output that accepts a limited number of bytes, then fails.

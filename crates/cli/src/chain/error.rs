@@ -13,26 +13,26 @@ use crate::object::{NamedProgramError, NotXdp, ObjectError};
 /// The reason why there is no chain, or why it stopped. Names of files are as the user gave them.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ChainError {
-    #[error("{name}: {source}")]
+    #[error("{name}")]
     Read { name: String, source: TextFileError },
     /// A chain file that cannot be read, is wrong, or describes no chain.
-    #[error("{0}")]
+    #[error(transparent)]
     Load(ChainFileError),
-    #[error("{0}")]
+    #[error(transparent)]
     Cause(ChainFileCause),
     /// Something that a chain file names cannot be had.
-    #[error("{name}:{at}: {source}")]
+    #[error("{name}:{at}")]
     At { name: String, at: FilePlace, source: Failure },
     /// A chain file names an object with several programs, and none of them.
     #[error("{object}: several programs in the object, name one of: {}", .names.join(", "))]
     SeveralPrograms { object: String, names: Vec<String> },
     #[error("{0}")]
     Libpcap(Missing),
-    #[error("{name}: {source}")]
+    #[error("{name}")]
     Filter { name: String, source: FilterTextError },
-    #[error("{name}: {source}")]
+    #[error("{name}")]
     Config { name: String, source: RunConfigError },
-    #[error("{name}: {source}")]
+    #[error("{name}")]
     Change { name: String, source: ChangeError },
     #[error("{name}: {problem}")]
     Calls { name: String, problem: CallsProblem },

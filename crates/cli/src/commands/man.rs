@@ -22,7 +22,7 @@ pub(crate) struct ManArgs {
 
 /// The pages cannot be written.
 #[derive(Debug, thiserror::Error)]
-#[error("{name}: {source}")]
+#[error("{name}")]
 struct ManError {
     name: String,
     source: io::Error,

@@ -19,9 +19,9 @@ static TRAFFIC: &[u8] = include_bytes!("../../../../examples/traffic.pcap");
 /// The reason why a capture cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CaptureError {
-    #[error("{name}: {source}")]
+    #[error("{name}")]
     Open { name: String, source: io::Error },
-    #[error("{name}: {source}")]
+    #[error("{name}")]
     Read { name: String, source: Box<ReadError>, processed: u64 },
 }
 

@@ -1,14 +1,16 @@
 //! Failures of commands, and how they are reported.
 
+use std::error::Error;
 use std::fmt::{self, Debug, Display};
 use std::process::ExitCode;
 
+use paceline::with_causes;
 use serde_json::{Value as Json, json};
 
 use super::console;
 
-/// An error that ends a command with status 1. `Display` gives the message, with file names as the user gave them.
-pub(crate) trait CommandError: Debug + Display {
+/// An error that ends a command with status 1. The message is `Display` with all causes, and has file names as the user gave them.
+pub(crate) trait CommandError: Error {
     /// Advice for the user, in a line.
     fn hint(&self) -> Option<String> {
         None
@@ -46,11 +48,11 @@ impl<E: CommandError + 'static> From<E> for Failure {
 
 impl Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Display::fmt(&self.error, f)
+        f.write_str(&with_causes(&*self.error))
     }
 }
 
-impl std::error::Error for Failure {}
+impl Error for Failure {}
 
 impl Failure {
     /// A failure that a report on standard output contains already.

@@ -13,9 +13,9 @@ use super::failure::CommandError;
 /// The reason why an output cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FileError {
-    #[error("{name}: {source}")]
+    #[error("{name}")]
     Io { name: String, source: io::Error },
-    #[error("{name}: {source}")]
+    #[error("{name}")]
     Write { name: String, source: WriteError },
     #[error("{option} {name} is the same file as {other}")]
     SameFile { option: &'static str, name: String, other: String },

@@ -10,7 +10,7 @@ use crate::common::failure::CommandError;
 /// The control socket cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ControlError {
-    #[error("control socket {path}: {source}")]
+    #[error("control socket {path}")]
     Socket { path: String, source: io::Error },
     #[error("control socket {path}: its path has {} bytes, and paths of sockets have at most 107", .path.len())]
     PathTooLong { path: String },
@@ -22,10 +22,10 @@ pub(crate) enum ControlError {
     NotRunning { path: String },
     #[error("control socket {path}: no answer within {timeout:?}")]
     Silent { path: String, timeout: Duration },
-    #[error("control socket {path}: the answer is no JSON object: {source}")]
+    #[error("control socket {path}: the answer is no JSON object")]
     Answer { path: String, source: serde_json::Error },
-    #[error("--metrics {address}: {}", listening(.source))]
-    Metrics { address: SocketAddr, source: io::Error },
+    #[error("--metrics {address}: {}", listening(.cause))]
+    Metrics { address: SocketAddr, cause: io::Error },
     #[error("there is no thread for clients: {0}")]
     Thread(io::Error),
     #[error("{0}")]

@@ -46,7 +46,7 @@ pub(crate) struct MetricsServer(TcpListener);
 impl MetricsServer {
     /// Opens the port.
     pub(crate) fn bind(MetricsAddress(address): MetricsAddress) -> Result<Self, ControlError> {
-        let failed = |source| ControlError::Metrics { address, source };
+        let failed = |cause| ControlError::Metrics { address, cause };
         let listener = TcpListener::bind(address).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         Ok(Self(listener))

@@ -10,9 +10,9 @@ use crate::common::failure::CommandError;
 /// The reason why an object cannot be opened or loaded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ObjectError {
-    #[error("{name}: {source}")]
+    #[error("{name}")]
     Open { name: String, source: Box<OpenError> },
-    #[error("{option} {name}: {source}")]
+    #[error("{option} {name}")]
     Kernel { option: &'static str, name: String, source: Box<KernelFileError> },
     #[error("{option}: the object has no map `{map}`")]
     NoMap { option: &'static str, map: String, hint: Option<String> },
@@ -22,9 +22,9 @@ pub(crate) enum ObjectError {
     NoVariable { name: String, hint: Option<String> },
     #[error("--map {variable}={value}: `{variable}` is no map but a variable of {section}")]
     Variable { variable: String, section: String, value: String },
-    #[error("{name}: no coverage: {source}")]
+    #[error("{name}: no coverage")]
     Coverage { name: String, source: Box<CoverageError> },
-    #[error("{name}: {source}")]
+    #[error("{name}")]
     Setup { name: String, source: Box<SetupError> },
 }
 

@@ -14,8 +14,8 @@ pub(crate) enum NamedProgramError {
     /// The verifier refuses it.
     #[error("{0}")]
     Refused(Box<Diagnosis>),
-    #[error("{name}: {source}")]
-    NotLoaded { name: String, source: Box<ProgramError> },
+    #[error("{name}")]
+    NotLoaded { name: String, source: Box<NoProgram> },
 }
 
 impl NamedProgramError {
@@ -86,8 +86,8 @@ pub(crate) fn noting_unfilled<T>(collection: &Collection, load: impl FnOnce() ->
 pub(crate) fn note_unfilled(collection: &Collection, known: usize) {
     for UnfilledEntry { map, index, program, error } in collection.unfilled().iter().skip(known) {
         let reason = match &**error {
-            ProgramError::Refused(refused) => format!("program {program}: {}", refused.refusal.cause),
-            error => error.to_string(),
+            NoProgram::Refused(refused) => format!("program {program}: {}", refused.refusal.cause),
+            error => paceline::with_causes(error),
         };
         console::note(format_args!(
             "entry {index} of map {map} stays empty, so that tail calls to it fail: {reason}"

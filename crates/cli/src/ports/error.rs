@@ -9,16 +9,16 @@ use crate::common::failure::CommandError;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PortError {
     /// A device.
-    #[error("{port}: {source}")]
+    #[error("{port}")]
     Open { port: String, source: OpenError },
     /// A capture cannot be opened or created.
-    #[error("{port}: {name}: {source}")]
+    #[error("{port}: {name}")]
     File { port: String, name: String, source: std::io::Error },
     /// A capture is malformed.
-    #[error("{port}: {name}: {source}")]
+    #[error("{port}: {name}")]
     Read { port: String, name: String, source: Box<ReadError> },
     /// The output of a capture cannot be written.
-    #[error("{port}: {source}")]
+    #[error("{port}")]
     Write { port: String, source: paceline::port::PortError },
     /// A driver of DPDK's detaches its program at the end only with privileges.
     #[error(

@@ -20,7 +20,7 @@ use crate::world::{World, WorldArgs};
 
 /// A packet cannot be run on one side.
 #[derive(Debug, thiserror::Error)]
-#[error("{name}: packet {packet}: {source}")]
+#[error("{name}: packet {packet}")]
 struct SideError {
     name: String,
     packet: usize,

@@ -17,7 +17,7 @@ pub enum ChainError {
         programs: usize,
     },
     /// A program cannot be run.
-    #[error("program {node} of the chain: {error}")]
+    #[error("program {node} of the chain")]
     Program {
         /// Its node.
         node: Node,

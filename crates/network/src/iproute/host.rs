@@ -26,9 +26,10 @@ const COOKIES: &str = "/proc/sys/net/ipv4/tcp_syncookies";
 
 /// Errors of reading the host's network.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SnapshotError {
     /// `ip` or `ss` cannot be run.
-    #[error("{tool} (iproute2) cannot be run: {source}")]
+    #[error("{tool} (iproute2) cannot be run")]
     Run {
         /// The tool.
         tool: &'static str,
@@ -46,7 +47,7 @@ pub enum SnapshotError {
         message: String,
     },
     /// The output cannot be parsed.
-    #[error("what ip and ss say: {0}")]
+    #[error("what ip and ss say")]
     Parse(#[from] NetworkError),
 }
 

@@ -17,7 +17,7 @@ use crate::text_file::TextFileError;
 #[non_exhaustive]
 pub enum ChainFileError {
     /// It cannot be read.
-    #[error("{}: {source}", .file.display())]
+    #[error("{}", .file.display())]
     Read {
         /// The chain file.
         file: PathBuf,
@@ -38,28 +38,29 @@ pub enum ChainFileError {
         at: FilePlace,
     },
     /// It is wrong in itself.
-    #[error("{}:{source}", .file.display())]
+    #[error("{}:{error}", .file.display())]
     File {
         /// The chain file.
         file: PathBuf,
         /// Place and cause.
-        source: FileError,
+        error: FileError,
     },
     /// Something that it names cannot be had.
-    #[error("{}:{at}: {cause}", .file.display())]
+    #[error("{}:{at}", .file.display())]
     At {
         /// The chain file.
         file: PathBuf,
         /// Where it is named.
         at: FilePlace,
         /// Cause.
+        #[source]
         cause: Box<ChainFileCause>,
     },
     /// Contents of [`ChainLoadOptions::contents`](super::ChainLoadOptions) are wrong; these have a file and a place of their own.
     #[error(transparent)]
     Contents(#[from] ContentsError),
     /// The programs make no chain.
-    #[error("{}{}: {source}", .file.display(), .at.map_or_else(String::new, |at| format!(":{at}")))]
+    #[error("{}{}", .file.display(), .at.map_or_else(String::new, |at| format!(":{at}")))]
     Change {
         /// The chain file.
         file: PathBuf,
@@ -75,7 +76,7 @@ pub enum ChainFileError {
 #[non_exhaustive]
 pub enum ChainFileCause {
     /// An object file.
-    #[error("{}: {source}", .path.display())]
+    #[error("{}", .path.display())]
     Object {
         /// Its path.
         path: PathBuf,
@@ -83,7 +84,7 @@ pub enum ChainFileCause {
         source: Box<OpenError>,
     },
     /// The file of a classic filter cannot be read.
-    #[error("{}: {source}", .path.display())]
+    #[error("{}", .path.display())]
     Read {
         /// Its path.
         path: PathBuf,
@@ -91,7 +92,7 @@ pub enum ChainFileCause {
         source: TextFileError,
     },
     /// The file of a classic filter has none.
-    #[error("{}: {source}", .path.display())]
+    #[error("{}", .path.display())]
     Classic {
         /// Its path.
         path: PathBuf,
@@ -117,7 +118,7 @@ pub enum ChainFileCause {
         place: Option<Range<usize>>,
     },
     /// An expression is no program.
-    #[error("the expression `{expression}`: {source}")]
+    #[error("the expression `{expression}`")]
     Filter {
         /// The expression.
         expression: String,
@@ -125,13 +126,13 @@ pub enum ChainFileCause {
         source: FilterTextError,
     },
     /// Contents of a map, which have a file of their own.
-    #[error("{0}")]
+    #[error(transparent)]
     Contents(ContentsError),
     /// Contents of a map, which are in the chain file.
-    #[error("{0}")]
+    #[error(transparent)]
     Inline(ContentsCause),
     /// The maps of an object cannot be made.
-    #[error("{object}: {source}")]
+    #[error("{object}")]
     Setup {
         /// Name of the object in the file.
         object: String,
@@ -139,7 +140,7 @@ pub enum ChainFileCause {
         source: Box<SetupError>,
     },
     /// A program cannot be had.
-    #[error("{name}: {source}")]
+    #[error("{name}")]
     Program {
         /// Name of the object in the file.
         name: String,
@@ -151,7 +152,7 @@ pub enum ChainFileCause {
         source: Box<ProgramError>,
     },
     /// An object's `XDP_RUN_CONFIG` is wrong.
-    #[error("{object}: {source}")]
+    #[error("{object}")]
     Config {
         /// Name of the object in the file.
         object: String,

@@ -64,7 +64,7 @@ impl ChainSource {
         let path = path.into();
         match ChainFile::parse(text) {
             Ok(file) => Ok(Self { path, file }),
-            Err(source) => Err(ChainFileError::File { file: path, source }),
+            Err(error) => Err(ChainFileError::File { file: path, error }),
         }
     }
 
@@ -138,8 +138,8 @@ impl ChainSource {
         opened.map_err(|cause| self.at(at, cause))
     }
 
-    pub(super) fn wrong(&self, source: FileError) -> ChainFileError {
-        ChainFileError::File { file: self.path.clone(), source }
+    pub(super) fn wrong(&self, error: FileError) -> ChainFileError {
+        ChainFileError::File { file: self.path.clone(), error }
     }
 
     /// Adds file and place to a cause.

@@ -35,7 +35,7 @@ impl Default for RunConfig {
 #[non_exhaustive]
 pub enum RunConfigError {
     /// Malformed types.
-    #[error("XDP_RUN_CONFIG({program}): {source}")]
+    #[error("XDP_RUN_CONFIG({program})")]
     Types {
         /// The program.
         program: String,

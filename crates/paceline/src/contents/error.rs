@@ -13,13 +13,14 @@ use crate::text_file::TextFileError;
 
 /// Contents of a map that cannot be used, with the name of their file.
 #[derive(Debug, thiserror::Error)]
-#[error("{name}{}: {cause}", .at.filter(|(line, _)| *line > 0).map_or_else(String::new, |(line, column)| format!(":{line}:{column}")))]
+#[error("{name}{}", .at.filter(|(line, _)| *line > 0).map_or_else(String::new, |(line, column)| format!(":{line}:{column}")))]
 pub struct ContentsError {
     /// Name of the file, or of the text.
     pub name: String,
     /// Line and column of the contents in a file that has more than these, 0 if they are in none; the cause has no place of its own then.
     pub at: Option<(usize, usize)>,
     /// Cause.
+    #[source]
     pub cause: Box<ContentsCause>,
 }
 
@@ -58,7 +59,7 @@ impl ContentsError {
 #[non_exhaustive]
 pub enum ContentsCause {
     /// The file cannot be read.
-    #[error("{0}")]
+    #[error(transparent)]
     Read(TextFileError),
     /// The text is no JSON.
     #[error("{}", Syntax(.0))]
@@ -82,18 +83,19 @@ pub enum ContentsCause {
         section: String,
     },
     /// The map could not be made.
-    #[error("{0}")]
+    #[error(transparent)]
     Missing(Arc<SetupError>),
     /// A part of the text is wrong.
-    #[error("{place}: {problem}")]
+    #[error("{place}")]
     At {
         /// Where.
         place: ContentsPlace,
         /// What.
+        #[source]
         problem: Box<ContentsProblem>,
     },
     /// A program that an entry of a program array names cannot be had.
-    #[error("{place}: {source}")]
+    #[error("{place}")]
     Program {
         /// Where it is named.
         place: ContentsPlace,

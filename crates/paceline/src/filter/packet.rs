@@ -27,7 +27,7 @@ pub enum FilterError {
     #[error(transparent)]
     Refused(VerifierError),
     /// The engine cannot run it.
-    #[error("engine {engine}: {source}")]
+    #[error("engine {engine}")]
     Engine {
         /// The engine.
         engine: Engine,
@@ -65,6 +65,12 @@ pub struct PacketFilter {
     origin: Origin,
 }
 
+impl std::fmt::Debug for PacketFilter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PacketFilter").finish_non_exhaustive()
+    }
+}
+
 /// What a filter was made of.
 #[derive(Clone)]
 enum Origin {
@@ -87,7 +93,7 @@ pub enum ExpressionError {
     #[error(transparent)]
     Libpcap(#[from] Missing),
     /// libpcap does not take the expression.
-    #[error("{expression}: {source}")]
+    #[error("{expression}")]
     Compile {
         /// The expression.
         expression: String,

@@ -39,6 +39,12 @@ pub struct Selection<'a> {
     pub tell: Option<Teller<'a>>,
 }
 
+impl std::fmt::Debug for Selection<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Selection").finish_non_exhaustive()
+    }
+}
+
 impl<'a> Selection<'a> {
     /// A selection that has nothing yet.
     #[must_use]
@@ -63,7 +69,7 @@ pub enum SelectError {
     #[error(transparent)]
     Read(ReadError),
     /// A packet caused an invalid access of a filter.
-    #[error("filter {selection}: {fault}")]
+    #[error("filter {selection}")]
     Fault {
         /// Index of the selection.
         selection: usize,
@@ -72,7 +78,7 @@ pub enum SelectError {
         fault: Fault,
     },
     /// An output cannot be written.
-    #[error("output {selection}: {source}")]
+    #[error("output {selection}")]
     Write {
         /// Index of the selection.
         selection: usize,

@@ -12,18 +12,20 @@ use super::confirm::Confirmer;
 use super::found::{Confirmed, GenerateError, Missed};
 use super::goals::generate_watched;
 use super::left::{Changes, Event, Handover};
+use crate::causes::with_causes;
 use crate::load::Object;
 
 /// The reason why two programs cannot be compared.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CompareError {
     /// One of them cannot be explored.
-    #[error("{source}")]
+    #[error("{}", with_causes(.error))]
     Program {
         /// Whether it is the new one.
         is_new: bool,
         /// Cause.
-        source: GenerateError,
+        error: GenerateError,
     },
     /// They are of different types.
     #[error("the programs are of different types: {0} and {1}")]
@@ -137,7 +139,7 @@ struct Pair<'p> {
 }
 
 fn failed<T>(is_new: bool, result: Result<T, GenerateError>) -> Result<T, CompareError> {
-    result.map_err(|source| CompareError::Program { is_new, source })
+    result.map_err(|error| CompareError::Program { is_new, error })
 }
 
 impl<'p> Pair<'p> {

@@ -15,7 +15,7 @@ use crate::load::Collection;
 #[non_exhaustive]
 pub enum ElementError {
     /// The key does not fit.
-    #[error("map {map}, key: {source}")]
+    #[error("map {map}, key")]
     Key {
         /// Name of the map.
         map: String,
@@ -23,7 +23,7 @@ pub enum ElementError {
         source: JsonError,
     },
     /// The value does not fit.
-    #[error("map {map}, value: {source}")]
+    #[error("map {map}, value")]
     Value {
         /// Name of the map.
         map: String,

@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use paceline_engine::{Engine, EngineError, InstallError, MalformedProgram};
+use crate::causes::with_causes;
+use paceline_engine::{Engine, EngineError, InstallError, ProgramError};
 use paceline_maps::{CreateError, CreateErrorKind, FillError, Mismatch};
 use paceline_object::SkippedProgram;
 use paceline_spec::Errno;
@@ -19,7 +20,7 @@ pub enum SetupError {
     #[error(transparent)]
     Map(#[from] CreateError),
     /// A map does not take a value that the object gives it.
-    #[error("map {map}: {source}")]
+    #[error("map {map}")]
     Fill {
         /// Name of the map.
         map: String,
@@ -27,7 +28,7 @@ pub enum SetupError {
         source: FillError,
     },
     /// A map does not take a map that the object gives it.
-    #[error("map {map} cannot hold map {inner}: {source}")]
+    #[error("map {map} cannot hold map {inner}")]
     Inner {
         /// Name of the map of maps.
         map: String,
@@ -98,7 +99,7 @@ pub enum ProgramError {
         names: Vec<String>,
     },
     /// The program is no program that an engine could run.
-    #[error("program {name}: {source}")]
+    #[error("program {name}")]
     Malformed {
         /// Name of the program.
         name: String,
@@ -106,7 +107,7 @@ pub enum ProgramError {
         source: MalformedProgram,
     },
     /// The engine cannot run the program.
-    #[error("program {name} on engine {engine}: {source}")]
+    #[error("program {name} on engine {engine}")]
     Engine {
         /// Name of the program.
         name: String,
@@ -119,7 +120,7 @@ pub enum ProgramError {
     #[error(transparent)]
     Refused(Box<VerifierError>),
     /// A program that it may tail call cannot be put into its program array.
-    #[error("map {map}, index {index}: {source}")]
+    #[error("map {map}, index {index}")]
     Entry {
         /// Name of the program array.
         map: String,
@@ -199,7 +200,9 @@ struct Causes<'a>(&'a [Arc<SetupError>]);
 impl fmt::Display for Causes<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut separator = "";
-        self.0.iter().try_for_each(|cause| write!(f, "{}{cause}", std::mem::replace(&mut separator, "; ")))
+        self.0.iter().try_for_each(|cause| {
+            write!(f, "{}{}", std::mem::replace(&mut separator, "; "), with_causes(cause))
+        })
     }
 }
 
@@ -231,7 +234,7 @@ impl fmt::Display for SkippedNamed<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let SkippedProgram { name, section, error } = self.0;
         match error {
-            Some(error) => write!(f, "program {name}: {error}"),
+            Some(error) => write!(f, "program {name}: {}", with_causes(error)),
             None => write!(
                 f,
                 "program {name} is in section {section}, which names no type of programs that run here"

@@ -44,7 +44,7 @@ impl CountedPort {
         };
         counts.refused += refused as u64;
         self.counter.send(sent, refused);
-        result.map(drop).map_err(|SendError { source, .. }| source)
+        result.map(drop).map_err(|SendError { error, .. }| error)
     }
 
     pub(super) fn port(&self) -> &dyn Port {

@@ -8,7 +8,7 @@ use paceline_ports::PortError;
 #[non_exhaustive]
 pub enum WorkerError {
     /// A port does not work any more.
-    #[error("interface {ifindex}: {source}")]
+    #[error("interface {ifindex}")]
     Receive {
         /// The interface.
         ifindex: u32,
@@ -16,7 +16,7 @@ pub enum WorkerError {
         source: PortError,
     },
     /// A port that packets go to does not work any more.
-    #[error("sending packets of interface {ifindex} to port {port}: {source}")]
+    #[error("sending packets of interface {ifindex} to port {port}")]
     Send {
         /// Input interface of the packets.
         ifindex: u32,
@@ -27,7 +27,7 @@ pub enum WorkerError {
     },
     /// A packet made a program do what it may not: that of the interface, or of an entry of a map. The packets before were acted
     /// on; it and those behind it that go the same way are lost.
-    #[error("interface {ifindex}, packet {index} of the burst: {fault}")]
+    #[error("interface {ifindex}, packet {index} of the burst")]
     Fault {
         /// Input interface of the packet.
         ifindex: u32,
@@ -38,7 +38,7 @@ pub enum WorkerError {
         fault: Box<Fault>,
     },
     /// A timer callback made an invalid access.
-    #[error("timer: {fault}")]
+    #[error("timer")]
     Timer {
         /// The invalid access.
         #[source]

@@ -82,7 +82,7 @@ impl Output {
             let original_len = frame.meta().original_len.max(len);
             writer
                 .push(frame.packet(), &FrameMeta { timestamp_ns, original_len, ..*frame.meta() })
-                .map_err(|error| SendError { sent, source: written(error) })?;
+                .map_err(|error| SendError { sent, error: written(error) })?;
         }
         Ok(group.len())
     }

@@ -10,7 +10,7 @@ pub enum ReplayError {
     #[error(transparent)]
     Read(ReadError),
     /// A packet caused an invalid access of the program.
-    #[error("packet {packet}: {fault}")]
+    #[error("packet {packet}")]
     Fault {
         /// Number of the packet in the capture, from 1.
         packet: u64,
@@ -19,7 +19,7 @@ pub enum ReplayError {
         fault: Fault,
     },
     /// A timer callback made an invalid access.
-    #[error("timer after packet {packet}: {fault}")]
+    #[error("timer after packet {packet}")]
     Timer {
         /// Number of the last packet that came before, from 1.
         packet: u64,

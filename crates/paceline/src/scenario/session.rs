@@ -10,9 +10,10 @@ use super::world::Scenario;
 
 /// A packet of a session does not run, or a timer's function fails.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SessionError {
     /// The packet does not enter.
-    #[error("packet: {0}")]
+    #[error("packet")]
     Arrival(#[from] ArrivalError),
     /// The run of a packet ends with a fault, which those of verified programs never do.
     #[error("the run ended with a fault: {0}")]
@@ -34,6 +35,12 @@ pub struct Session {
     /// Ring buffers of the programs.
     rings: Vec<Arc<Map>>,
     sent: Arc<Mutex<Events>>,
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session").finish_non_exhaustive()
+    }
 }
 
 impl Session {

@@ -32,7 +32,7 @@ fn load(text: &str) -> Result<LoadedChain, ChainFileError> {
 
 /// The error, without the folder of its files.
 fn error(text: &str) -> String {
-    let error = load(text).map(drop).unwrap_err().to_string();
+    let error = paceline::with_causes(&load(text).map(drop).unwrap_err());
     error.replace(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/"), "")
 }
 

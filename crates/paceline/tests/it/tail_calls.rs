@@ -90,7 +90,7 @@ fn what_is_wrong_with_an_entry_is_told_with_its_place() {
     let collection = object.load(&LoadOptions::default()).expect("its maps can be made");
     let error = collection.program(Some("dispatch")).map(|_| ()).expect_err("a program is missing");
     assert_eq!(
-        error.to_string(),
+        paceline::with_causes(&error),
         "map protocols, index 1: no program icmp (available: ipv4, ipv6, tcp, udp, dispatch, drop)"
     );
     assert!(matches!(error, ProgramError::Entry { index: 1, .. }));

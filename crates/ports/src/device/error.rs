@@ -107,7 +107,7 @@ pub enum OpenError {
         socket: String,
     },
     /// A socket cannot be made, or connected to.
-    #[error("socket `{socket}`: {source}")]
+    #[error("socket `{socket}`")]
     Socket {
         /// Path or abstract name of the socket.
         socket: String,
@@ -131,7 +131,7 @@ pub enum OpenError {
         bytes: u64,
     },
     /// Another error of the system.
-    #[error("cannot {step}: {source}")]
+    #[error("cannot {step}")]
     System {
         /// The failed step.
         step: Step,

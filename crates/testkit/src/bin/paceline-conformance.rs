@@ -51,7 +51,7 @@ fn main() -> ExitCode {
             return error.print().map_or(ExitCode::FAILURE, |()| code);
         }
     };
-    let r0 = task(arguments).and_then(|task| run(&task).map_err(|error| error.to_string()));
+    let r0 = task(arguments).and_then(|task| run(&task).map_err(|error| paceline::with_causes(&error)));
     match r0 {
         Ok(r0) => {
             say!("{r0:x}");

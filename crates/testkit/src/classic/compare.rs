@@ -102,9 +102,10 @@ impl Bench {
     pub fn check(&mut self, sample: &Sample) -> Result<(), Difference> {
         let checked = Filter::new(sample.insns.clone(), Purpose::Socket);
         if self.interface.is_some() {
-            let errno = attach_errno(&sample.insns).map_err(|error| Difference::Failed(error.to_string()))?;
+            let errno = attach_errno(&sample.insns)
+                .map_err(|error| Difference::Failed(paceline::with_causes(&error)))?;
             if errno.is_some() != checked.is_err() {
-                let ours = checked.map_or_else(|error| error.to_string(), |_| "yes".to_owned());
+                let ours = checked.map_or_else(|error| paceline::with_causes(&error), |_| "yes".to_owned());
                 let kernel = errno.map_or_else(|| "yes".to_owned(), |errno| format!("errno {errno}"));
                 return Err(Difference::Verdict { ours, kernel });
             }
@@ -189,12 +190,14 @@ impl Bench {
             return Ok(Vec::new());
         }
         let spec = filter.to_socket_filter("filter", &ConvertOptions::default());
-        let spec = spec.map_err(|error| Difference::Failed(error.to_string()))?;
+        let spec = spec.map_err(|error| Difference::Failed(paceline::with_causes(&error)))?;
         // The plain interpreter supports ancillary words.
         let plain = Program::new(spec.into(), Vec::new());
-        let plain = plain.map_err(|error| Difference::Failed(error.to_string()))?;
+        let plain = plain.map_err(|error| Difference::Failed(paceline::with_causes(&error)))?;
         if let Some(interface) = &self.interface {
-            interface.attach(filter.insns()).map_err(|error| Difference::Failed(error.to_string()))?;
+            interface
+                .attach(filter.insns())
+                .map_err(|error| Difference::Failed(paceline::with_causes(&error)))?;
         }
         let mut values = Vec::new();
         for (index, packet) in sample.packets.iter().enumerate() {
@@ -207,7 +210,9 @@ impl Bench {
                 others: format!("{others:#x}"),
             };
             if let Some(interface) = &self.interface {
-                let kept = interface.run(packet).map_err(|error| Difference::Failed(error.to_string()))?;
+                let kept = interface
+                    .run(packet)
+                    .map_err(|error| Difference::Failed(paceline::with_causes(&error)))?;
                 let expected = (packet.len() as u32).min(value);
                 if kept as u32 != expected {
                     return Err(differs("packet socket", expected, kept as u32));
@@ -290,7 +295,7 @@ fn kernel_runs(
             Ok(ran) => ran,
             // A test run refuses IP packets that are shorter than their header.
             Err(error) if error.errno == Errno::EINVAL => continue,
-            Err(error) => return Err(Difference::Failed(error.to_string())),
+            Err(error) => return Err(Difference::Failed(paceline::with_causes(&error))),
         };
         if ran.retval != *expected {
             return Err(Difference::Value {

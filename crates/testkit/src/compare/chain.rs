@@ -231,12 +231,13 @@ impl ChainSubject {
         let chain = match self.way {
             ChainWay::Called(_) => {
                 let programs = work.nodes().iter().map(|verified| self.subject.load(verified));
-                let programs = programs.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())?;
+                let programs =
+                    programs.collect::<Result<Vec<_>, _>>().map_err(|error| paceline::with_causes(&error))?;
                 Chain::new(programs, graph)
             }
             ChainWay::Fused(level, _) => load_native_chain(&parts(), graph, look_ahead, level),
         };
-        chain.map_err(|error| error.to_string())
+        chain.map_err(|error| paceline::with_causes(&error))
     }
 
     fn run(&mut self, work: &ChainWork) -> Result<ChainLeft, String> {
@@ -245,14 +246,14 @@ impl ChainSubject {
         let targets = work.work.programs.get(work.graph.nodes().len()..).unwrap_or_default();
         let targets =
             targets.iter().map(|target| self.subject.load(target)).collect::<Result<Vec<_>, Stopped>>();
-        let targets = targets.map_err(|error| error.to_string())?;
+        let targets = targets.map_err(|error| paceline::with_causes(&error))?;
         if let Some(array) = self.subject.maps().get(random_array(XDP)) {
             for (target, index) in targets.iter().zip(0..) {
-                target.install(array, index).map_err(|error| error.to_string())?;
+                target.install(array, index).map_err(|error| paceline::with_causes(&error))?;
             }
         }
         self.subject.prepare(&work.work)?;
-        let mut counts = chain.counts().map_err(|error| error.to_string())?;
+        let mut counts = chain.counts().map_err(|error| paceline::with_causes(&error))?;
         let mut left = ChainLeft::default();
         let mut lengths = Rng::with_seed(work.work.seed);
         let mut inputs = work.work.inputs.as_slice();
@@ -262,8 +263,13 @@ impl ChainSubject {
             let (burst, host) = self.subject.machine();
             burst.clear();
             for (index, input) in these.iter().enumerate() {
-                burst.push(&input.data, FrameMeta::default()).map_err(|error| error.to_string())?;
-                burst.frame_mut(index).set_metadata(&input.meta).map_err(|error| error.to_string())?;
+                burst
+                    .push(&input.data, FrameMeta::default())
+                    .map_err(|error| paceline::with_causes(&error))?;
+                burst
+                    .frame_mut(index)
+                    .set_metadata(&input.meta)
+                    .map_err(|error| paceline::with_causes(&error))?;
             }
             let run = if self.way.counts() {
                 chain.run_burst_counted(burst, host, &mut counts)

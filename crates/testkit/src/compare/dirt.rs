@@ -21,10 +21,11 @@ pub(super) struct Dirt {
 impl Dirt {
     /// For an engine.
     pub(super) fn new(engine: AnyEngine) -> Result<Self, String> {
-        let verified = verify(&spec()?, &[], None, &Options::default()).map_err(|error| error.to_string())?;
-        let program = engine.load(&verified, Vec::new()).map_err(|error| error.to_string())?;
+        let verified = verify(&spec()?, &[], None, &Options::default())
+            .map_err(|error| paceline::with_causes(&error))?;
+        let program = engine.load(&verified, Vec::new()).map_err(|error| paceline::with_causes(&error))?;
         let mut burst = Burst::new(1);
-        burst.push(&[0; 64], FrameMeta::default()).map_err(|error| error.to_string())?;
+        burst.push(&[0; 64], FrameMeta::default()).map_err(|error| paceline::with_causes(&error))?;
         Ok(Self { program, burst })
     }
 
@@ -52,7 +53,8 @@ fn spec() -> Result<ProgramSpec, String> {
             text.push_str("call pc+2\n");
         }
         text.push_str("r0 = 0\nexit");
-        let code = assemble(&text, &()).map(|code| code.encode()).map_err(|error| error.to_string())?;
+        let code =
+            assemble(&text, &()).map(|code| code.encode()).map_err(|error| paceline::with_causes(&error))?;
         let start = slots.len();
         functions.push(FunctionInfo {
             start,
@@ -60,7 +62,7 @@ fn spec() -> Result<ProgramSpec, String> {
             linkage: if depth == 0 { Linkage::Global } else { Linkage::Static },
             btf_id: 0,
         });
-        slots.extend(code.map_err(|error| error.to_string())?);
+        slots.extend(code.map_err(|error| paceline::with_causes(&error))?);
     }
     let kind = ProgramKind::Xdp { attach: XdpAttach::Interface, frags: false };
     let mut spec = ProgramSpec::new("dirt", kind, slots);

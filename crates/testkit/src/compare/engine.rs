@@ -59,7 +59,7 @@ impl EngineSubject {
     pub fn new(engine: AnyEngine, cpu: usize) -> Result<Self, String> {
         let mut made = Vec::new();
         for spec in maps() {
-            let map = Map::create(&spec, &limits()).map_err(|error| error.to_string())?;
+            let map = Map::create(&spec, &limits()).map_err(|error| paceline::with_causes(&error))?;
             fill_map(&map, &spec, &made, cpu).map_err(|error| format!("map {}: {error}", spec.name))?;
             made.push(map);
         }
@@ -135,12 +135,13 @@ impl EngineSubject {
     /// The reason why it does not.
     pub fn probe(engine: AnyEngine) -> Result<(), String> {
         let kind = ProgramKind::SocketFilter;
-        let insns = paceline_isa::assemble("r0 = 0\nexit", &()).map_err(|error| error.to_string())?;
-        let slots = insns.encode().map_err(|error| error.to_string())?;
+        let insns =
+            paceline_isa::assemble("r0 = 0\nexit", &()).map_err(|error| paceline::with_causes(&error))?;
+        let slots = insns.encode().map_err(|error| paceline::with_causes(&error))?;
         let program = paceline_spec::ProgramSpec::new("probe", kind, slots);
         let verified = paceline_verifier::verify(&program, &[], None, &paceline_verifier::Options::default());
         let verified = verified.map_err(|refusal| refusal.to_string())?;
-        engine.load(&verified, Vec::new()).map(drop).map_err(|error| error.to_string())
+        engine.load(&verified, Vec::new()).map(drop).map_err(|error| paceline::with_causes(&error))
     }
 
     pub(super) fn load(&self, verified: &Verified) -> Result<Program, Stopped> {
@@ -148,7 +149,7 @@ impl EngineSubject {
             AnyEngine::Jit => load_native(verified, self.maps.clone(), self.level).map_err(Into::into),
             engine => engine.load(verified, self.maps.clone()),
         };
-        let program = load.map_err(|error: CheckedError| Stopped::Refused(error.to_string()))?;
+        let program = load.map_err(|error: CheckedError| Stopped::Refused(paceline::with_causes(&error)))?;
         let program = if self.stages { in_stages(program) } else { Ok(program) };
         let program = program.map_err(|no_slice| Stopped::Refused(no_slice.to_string()))?;
         // Loops of random programs are short; the verifier must not accept longer ones.
@@ -161,7 +162,8 @@ impl EngineSubject {
             let Some(map) = self.maps.get_mut(index).filter(|map| map.spec().kind.is_ring_buffer()) else {
                 continue;
             };
-            *map = Map::create(&map.spec().clone(), &limits()).map_err(|error| error.to_string())?;
+            *map =
+                Map::create(&map.spec().clone(), &limits()).map_err(|error| paceline::with_causes(&error))?;
         }
         Ok(())
     }
@@ -272,8 +274,9 @@ impl Subject for EngineSubject {
         self.renew_rings(work).map_err(Stopped::Refused)?;
         let program = self.load(main)?;
         if let Some(passes) = &self.passes {
-            self.module = build(main).map_err(|error| Stopped::Refused(error.to_string()))?;
-            optimize(&mut self.module, passes).map_err(|error| Stopped::Refused(error.to_string()))?;
+            self.module = build(main).map_err(|error| Stopped::Refused(paceline::with_causes(&error)))?;
+            optimize(&mut self.module, passes)
+                .map_err(|error| Stopped::Refused(paceline::with_causes(&error)))?;
         }
         // Targets stay in the arrays while the programs here use them.
         let targets = targets.iter().map(|target| self.load(target)).collect::<Result<Vec<_>, _>>()?;
@@ -281,7 +284,7 @@ impl Subject for EngineSubject {
         for (target, index) in targets.iter().zip(0..) {
             let installed = array.map(|array| target.install(array, index));
             if let Some(Err(error)) = installed {
-                return Err(Stopped::Refused(error.to_string()));
+                return Err(Stopped::Refused(paceline::with_causes(&error)));
             }
         }
         self.prepare(work).map_err(Stopped::Refused)?;

@@ -103,7 +103,7 @@ impl Subject for KernelSubject {
     }
 
     fn run(&mut self, work: &Work, left: &mut [Left]) -> Result<Vec<Option<Contents>>, Stopped> {
-        let refused = |error: KernelError| Stopped::Refused(error.to_string());
+        let refused = |error: KernelError| Stopped::Refused(paceline::with_causes(&error));
         let Some((main, targets)) = work.programs.split_first() else { return Ok(Vec::new()) };
         if let Some(reason) = work.programs.iter().find_map(withheld) {
             return Err(Stopped::Refused(reason.to_owned()));

@@ -65,7 +65,7 @@ impl Compiler {
     pub fn compile(&self, source: &Path, object: &Path) -> Result<(), String> {
         let mut command = Command::new(format!("clang-{}", self.version));
         command.args(self.to_string().split_whitespace().skip(1)).arg(source).arg("-o").arg(object);
-        let output = command.stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
+        let output = command.stdin(Stdio::null()).output().map_err(|error| paceline::with_causes(&error))?;
         if output.status.success() {
             return Ok(());
         }

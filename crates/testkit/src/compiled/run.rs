@@ -98,7 +98,7 @@ fn compile(programs: &[CProgram], compiler: Compiler, directory: &Path) -> Resul
 /// The compiler's message, or the reason why the object does not load.
 pub fn compile_text(text: &str, compiler: Compiler, directory: &Path) -> Result<Object, String> {
     let (source, object) = (directory.join("unit.c"), directory.join("unit.o"));
-    std::fs::write(&source, text).map_err(|error| error.to_string())?;
+    std::fs::write(&source, text).map_err(|error| paceline::with_causes(&error))?;
     compiler.compile(&source, &object)?;
     Object::open(&object).map_err(|error| format!("{}: {error}", object.display()))
 }

@@ -92,13 +92,14 @@ pub fn measure(item: &Item, options: &Options) -> Result<Cost, String> {
             cost.steps = verified.stats().work as u64;
             let limits = Limits { cpus: 1, memory: MAP_MEMORY };
             let maps: Result<Vec<_>, _> = item.maps.iter().map(|spec| Map::create(spec, &limits)).collect();
-            let maps = maps.map_err(|error| error.to_string())?;
+            let maps = maps.map_err(|error| paceline::with_causes(&error))?;
             for (engine, time) in [(Engine::Threaded, &mut cost.threaded), (Engine::Jit, &mut cost.jit)] {
                 if !engine.is_available() {
                     continue;
                 }
                 let start = processor_time()?;
-                Program::load(&verified, maps.clone(), engine).map_err(|error| error.to_string())?;
+                Program::load(&verified, maps.clone(), engine)
+                    .map_err(|error| paceline::with_causes(&error))?;
                 *time = processor_time()? - start;
             }
         }

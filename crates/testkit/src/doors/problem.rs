@@ -15,7 +15,7 @@ pub enum Problem {
         stderr: String,
     },
     /// A command does not start, or its file is not there.
-    #[error("{what}: {source}")]
+    #[error("{what}")]
     Io {
         /// The command or file.
         what: String,

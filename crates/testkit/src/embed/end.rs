@@ -40,7 +40,7 @@ fn changes() -> Finding {
         (MapKind::LpmTrie, MapFlags::NO_PREALLOC),
     ] {
         let spec = MapSpec { flags, ..MapSpec::new("last", kind, 8, 32, 16) };
-        let map = Map::create(&spec, &limits).map_err(|error| error.to_string())?;
+        let map = Map::create(&spec, &limits).map_err(|error| paceline::with_causes(&error))?;
         for n in 0..2000u64 {
             let key = [32u32.to_ne_bytes(), (n as u32 % 16).to_be_bytes()].concat();
             map.insert(&key, &[n as u8; 32])

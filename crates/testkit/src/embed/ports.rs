@@ -62,7 +62,7 @@ fn steer(world: &mut World, rng: &mut Rng) -> Finding {
         if rng.u8(0..4) > 0 {
             match pipeline.set_program(ifindex, Some(&target)) {
                 Err(_) if world.may_refuse() => return Ok(()),
-                set => set.map(drop).map_err(|error| error.to_string())?,
+                set => set.map(drop).map_err(|error| paceline::with_causes(&error))?,
             }
         }
     }
@@ -84,14 +84,14 @@ fn steer(world: &mut World, rng: &mut Rng) -> Finding {
             }
         }
         let chosen = rng.usize(..workers.len());
-        workers[chosen].worker.poll().map_err(|error| error.to_string())?;
+        workers[chosen].worker.poll().map_err(|error| paceline::with_causes(&error))?;
         if rng.bool() {
             out += workers.iter().map(Ends::take).sum::<u64>();
         }
     }
     // Each receives the remaining packets of its ports; packets for other CPUs may remain queued.
     for worker in &mut workers {
-        while worker.worker.poll().map_err(|error| error.to_string())? > 0 {
+        while worker.worker.poll().map_err(|error| paceline::with_causes(&error))? > 0 {
             out += worker.take();
         }
     }
@@ -113,7 +113,8 @@ fn steer(world: &mut World, rng: &mut Rng) -> Finding {
 fn starve(world: &mut World, rng: &mut Rng) -> Finding {
     let Some(index) = load_object(world, rng, "steer", false)? else { return Ok(()) };
     let loaded = &world.loaded[index];
-    let program = loaded.collection.program_unverified(Some("steer")).map_err(|error| error.to_string())?;
+    let program =
+        loaded.collection.program_unverified(Some("steer")).map_err(|error| paceline::with_causes(&error))?;
     let program = program.with_budget(rng.u64(20..100));
     let pipeline = Pipeline::new();
     let bad = rng.u32(1..=PORTS);

@@ -188,7 +188,7 @@ fn bind(world: &mut World, rng: &mut Rng) -> Finding {
         0 => (Runner::Program(program.program().clone()), 1),
         1 => (site(&Target::from(program.program()), rng.u32(1..4))?, 1),
         2 => {
-            let graph = Graph::sequence(1).map_err(|error| error.to_string())?;
+            let graph = Graph::sequence(1).map_err(|error| paceline::with_causes(&error))?;
             let parts = [(&**program.verified(), program.program().maps().to_vec())];
             match Chain::load(&parts, graph, loaded.collection.engine()) {
                 Ok(chain) => (Runner::Chain(chain), 1),
@@ -258,8 +258,10 @@ fn rebind(world: &mut World, rng: &mut Rng) -> Finding {
 fn unverified(world: &mut World, rng: &mut Rng) -> Finding {
     let Some((index, which)) = chosen(world, rng)? else { return Ok(()) };
     let (name, _) = &world.loaded[index].programs[which];
-    let program =
-        world.loaded[index].collection.program_unverified(Some(name)).map_err(|error| error.to_string())?;
+    let program = world.loaded[index]
+        .collection
+        .program_unverified(Some(name))
+        .map_err(|error| paceline::with_causes(&error))?;
     let program = program.with_budget(rng.u64(0..400));
     let runner =
         if rng.bool() { Runner::Program(program) } else { site(&Target::from(&program), rng.u32(1..4))? };
@@ -299,8 +301,10 @@ fn install(world: &mut World, rng: &mut Rng) -> Finding {
             let _none = array.delete(&at.to_ne_bytes());
         }
         1 => {
-            let program =
-                loaded.collection.program_unverified(Some("leaf")).map_err(|error| error.to_string())?;
+            let program = loaded
+                .collection
+                .program_unverified(Some("leaf"))
+                .map_err(|error| paceline::with_causes(&error))?;
             let _refused = program.with_budget(3).install(array, at);
             // Callers of this program may fault from now on.
             world.calls_unproven = true;

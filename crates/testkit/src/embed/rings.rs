@@ -61,7 +61,10 @@ fn records(world: &mut World, rng: &mut Rng) -> Finding {
 fn fault(world: &mut World, rng: &mut Rng) -> Finding {
     let index = of(world, rng, "rings")?;
     let loaded = &world.loaded[index];
-    let program = loaded.collection.program_unverified(Some("record")).map_err(|error| error.to_string())?;
+    let program = loaded
+        .collection
+        .program_unverified(Some("record"))
+        .map_err(|error| paceline::with_causes(&error))?;
     let program = program.with_budget(rng.u64(0..200));
     let mut burst = packets(&[rng.u8(..)], rng.usize(1..4));
     drop(program.run_burst(&mut burst, &mut Host::new(0)));
@@ -91,7 +94,7 @@ fn wait(world: &mut World, rng: &mut Rng) -> Finding {
         &MapSpec::new("ring", MapKind::RingBuf, 0, 0, 4096),
         &Limits { cpus: 1, memory: 1 << 20 },
     )
-    .map_err(|error| error.to_string())?;
+    .map_err(|error| paceline::with_causes(&error))?;
     world.know(&map);
     let (Some(writer), Some(ring)) = (map.for_programs().ring_buffer(), map.ring_buffer()) else {
         return Ok(());

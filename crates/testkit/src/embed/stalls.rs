@@ -57,7 +57,8 @@ fn replace_values(world: &mut World, rng: &mut Rng) -> Finding {
     let entries = *rng.choice(&[16, 256]).unwrap_or(&16);
     let kind = *rng.choice(&[MapKind::Hash, MapKind::LruHash]).unwrap_or(&MapKind::Hash);
     let spec = MapSpec::new("values", kind, 8, 32, entries);
-    let map = Map::create(&spec, &Limits { cpus: 1, memory: 1 << 26 }).map_err(|error| error.to_string())?;
+    let map = Map::create(&spec, &Limits { cpus: 1, memory: 1 << 26 })
+        .map_err(|error| paceline::with_causes(&error))?;
     world.know(&map);
     for n in 0..4 * u64::from(entries) {
         match map.insert(&(n % u64::from(entries)).to_ne_bytes(), &[n as u8; 32]) {
@@ -95,7 +96,8 @@ fn replace_programs(world: &mut World, rng: &mut Rng) -> Finding {
 fn evict(world: &mut World, rng: &mut Rng) -> Finding {
     let entries = *rng.choice(&[16, 64]).unwrap_or(&16);
     let spec = MapSpec::new("evicting", MapKind::LruHash, 8, 8, entries);
-    let map = Map::create(&spec, &Limits { cpus: 2, memory: 1 << 26 }).map_err(|error| error.to_string())?;
+    let map = Map::create(&spec, &Limits { cpus: 2, memory: 1 << 26 })
+        .map_err(|error| paceline::with_causes(&error))?;
     world.know(&map);
     let stall = rng.bool().then(Stall::begin);
     let wall = Instant::now();

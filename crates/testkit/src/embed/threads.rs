@@ -189,12 +189,12 @@ fn pipelines(world: &mut World, rng: &mut Rng) -> Finding {
                             packet[0] = rng.u8(..) & 0xef;
                             accepted += u64::from(wire.push(&packet, FrameMeta::default()));
                         }
-                        worker.poll().map_err(|error| error.to_string())?;
+                        worker.poll().map_err(|error| paceline::with_causes(&error))?;
                         out += std::iter::from_fn(|| wire.pop().or_else(|| stack.pop())).count() as u64;
                     }
                     // No more packets arrive; waits for packets from the other CPU.
                     for _ in 0..50 {
-                        while worker.poll().map_err(|error| error.to_string())? > 0 {}
+                        while worker.poll().map_err(|error| paceline::with_causes(&error))? > 0 {}
                         std::thread::sleep(Duration::from_millis(1));
                     }
                     out += std::iter::from_fn(|| wire.pop().or_else(|| stack.pop())).count() as u64;
@@ -226,8 +226,8 @@ fn pipelines(world: &mut World, rng: &mut Rng) -> Finding {
 fn freeze(world: &mut World, rng: &mut Rng) -> Finding {
     let spec = paceline::MapSpec::new("frozen", paceline::MapKind::Array, 4, 2048, 64);
     for _ in 0..40 {
-        let map =
-            Map::create(&spec, &Limits { cpus: 1, memory: 1 << 26 }).map_err(|error| error.to_string())?;
+        let map = Map::create(&spec, &Limits { cpus: 1, memory: 1 << 26 })
+            .map_err(|error| paceline::with_causes(&error))?;
         world.know(&map);
         let pause = rng.u32(0..2000);
         let (before, after) = std::thread::scope(|scope| {
@@ -310,7 +310,7 @@ fn elements(world: &mut World, rng: &mut Rng) -> Finding {
     for key in 0..u64::from(count) {
         hash.insert(&key.to_ne_bytes(), &value(key)).map_err(|error| format!("element {key}: {error:?}"))?;
     }
-    let program = collection.program(Some("elements")).map_err(|error| error.to_string())?;
+    let program = collection.program(Some("elements")).map_err(|error| paceline::with_causes(&error))?;
     let (mut burst, mut host) = (packets(&[0], 1), Host::new(0));
     let Some(before) = reset_peak() else { return Ok(()) };
     program.run_burst(&mut burst, &mut host).map_err(|error| format!("elements: {}", error.fault))?;

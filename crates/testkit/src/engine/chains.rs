@@ -251,9 +251,9 @@ fn by_dispatcher(case: &Case, chain: &CaseChain) -> Result<Outcome, Unsupported>
     if !case.maps.is_empty() {
         return Err(Unsupported::NoDispatcher("has maps that its programs share"));
     }
-    let object = Object::open(dispatcher::OBJECT).map_err(|error| error.to_string());
+    let object = Object::open(dispatcher::OBJECT).map_err(|error| paceline::with_causes(&error));
     let object = object.and_then(|object| {
-        fill_slots(&object, &component.collect::<Vec<_>>()).map_err(|error| error.to_string())
+        fill_slots(&object, &component.collect::<Vec<_>>()).map_err(|error| paceline::with_causes(&error))
     });
     let object = match object {
         Ok(object) => object,

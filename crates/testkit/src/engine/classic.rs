@@ -44,17 +44,17 @@ impl SocketEngine {
         let (jobs, inbox) = channel::<Job>();
         let (outbox, answers) = channel::<Answer>();
         std::thread::spawn(move || {
-            let interface = Interface::new().map_err(|error| error.to_string());
+            let interface = Interface::new().map_err(|error| paceline::with_causes(&error));
             let ready = interface.as_ref().map(|_| Vec::new()).map_err(Clone::clone);
             let _ = outbox.send(ready);
             let Ok(interface) = interface else { return };
             for (insns, packets) in inbox {
                 let attached = interface.attach(&insns);
                 let result = attached.and_then(|()| packets.iter().map(|p| interface.run(p)).collect());
-                let _ = outbox.send(result.map_err(|error| error.to_string()));
+                let _ = outbox.send(result.map_err(|error| paceline::with_causes(&error)));
             }
         });
-        answers.recv().map_err(|error| error.to_string())??;
+        answers.recv().map_err(|error| paceline::with_causes(&error))??;
         Ok(Self { thread: Mutex::new((jobs, answers)) })
     }
 }
@@ -104,7 +104,7 @@ impl LibpcapEngine {
     /// # Errors
     /// libpcap is not installed.
     pub fn new() -> Result<Self, String> {
-        Libpcap::open().map(Self).map_err(|error| error.to_string())
+        Libpcap::open().map(Self).map_err(|error| paceline::with_causes(&error))
     }
 }
 

@@ -191,11 +191,10 @@ impl OurEngine {
                 }),
                 Way::Form => load(verified(), maps.to_vec(), VmEngine::Plain)?,
                 Way::Unoptimized => available(load_native(verified(), maps.to_vec(), OptLevel::None))?,
-                Way::Unverified => {
-                    Program::new(Arc::new(spec.clone()), maps.to_vec()).map_err(|error| error.to_string())
-                }
+                Way::Unverified => Program::new(Arc::new(spec.clone()), maps.to_vec())
+                    .map_err(|error| paceline::with_causes(&error)),
                 Way::Checked => checked::load_unverified(Arc::new(spec.clone()), maps.to_vec())
-                    .map_err(|error| error.to_string()),
+                    .map_err(|error| paceline::with_causes(&error)),
             };
             match loaded {
                 Ok(program) => programs.push(program),
@@ -335,7 +334,7 @@ fn verify_all(case: &Case) -> Result<Vec<Verified>, Refusal> {
 
 /// A program in the form of `paceline-compiler`, after all passes.
 fn form(verified: &Verified) -> Result<Module, String> {
-    let mut module = build(verified).map_err(|error| error.to_string())?;
+    let mut module = build(verified).map_err(|error| paceline::with_causes(&error))?;
     optimize(&mut module, &Passes::default().checked(true)).map_err(|error| format!("{error}\n{module}"))?;
     // What is printed is what runs.
     parse(&module.to_string()).map_err(|error| format!("{error}\n{module}"))
@@ -353,7 +352,7 @@ fn available(loaded: Result<Program, EngineError>) -> Result<Result<Program, Str
     match loaded {
         Err(EngineError::Unavailable(engine)) => Err(Unsupported::Unavailable(engine)),
         Err(EngineError::Compile(CompileError::Unsupported(_))) => Err(Unsupported::Lacks),
-        loaded => Ok(loaded.map_err(|error| error.to_string())),
+        loaded => Ok(loaded.map_err(|error| paceline::with_causes(&error))),
     }
 }
 
@@ -363,13 +362,13 @@ fn load_memory(way: Way, spec: &ProgramSpec, maps: Vec<Arc<Map>>) -> Result<Prog
     let spec = Arc::new(spec.clone());
     let program = match way {
         Way::Checked => {
-            let program = CheckedMemory::new(spec, maps).map_err(|error| error.to_string())?;
+            let program = CheckedMemory::new(spec, maps).map_err(|error| paceline::with_causes(&error))?;
             return Ok(Programs::CheckedMemory(program));
         }
-        Way::Unverified => MemoryProgram::new(spec, maps).map_err(|error| error.to_string()),
+        Way::Unverified => MemoryProgram::new(spec, maps).map_err(|error| paceline::with_causes(&error)),
         Way::Verified(_) | Way::Burst(_) | Way::Staged | Way::Unoptimized | Way::Form => {
             // SAFETY: the case runs to an end that it states on the plain interpreter, which checks every access.
-            unsafe { MemoryProgram::jit(spec, maps) }.map_err(|error| error.to_string())
+            unsafe { MemoryProgram::jit(spec, maps) }.map_err(|error| paceline::with_causes(&error))
         }
     };
     program.map(Programs::Memory)

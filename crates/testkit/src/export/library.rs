@@ -38,8 +38,9 @@ impl Library {
         for spec in object.programs() {
             object.verify(spec).map_err(|refused| refused.refusal.cause.to_string())?;
         }
-        let collection = object.load(&LoadOptions::default()).map_err(|error| error.to_string())?;
-        let program = collection.program(Some(&first.name)).map_err(|error| error.to_string())?;
+        let collection =
+            object.load(&LoadOptions::default()).map_err(|error| paceline::with_causes(&error))?;
+        let program = collection.program(Some(&first.name)).map_err(|error| paceline::with_causes(&error))?;
         let mut host = Host::default();
         if let Some(network) = &case.network {
             host.set_network(Arc::clone(&network.network));
@@ -107,9 +108,10 @@ impl Library {
             Some(InitialValue::Program(name)) => {
                 let index = change.key.as_slice().try_into().map(u32::from_ne_bytes);
                 let index = index.map_err(|_| "the key is no index")?;
-                let program = self.collection.program(Some(name)).map_err(|error| error.to_string())?;
+                let program =
+                    self.collection.program(Some(name)).map_err(|error| paceline::with_causes(&error))?;
                 let installed = self.collection.install(&map.spec().name, index, program.program());
-                installed.map_err(|error| error.to_string())
+                installed.map_err(|error| paceline::with_causes(&error))
             }
         }
     }

@@ -117,7 +117,7 @@ impl Subject for KernelSubject {
     ) -> Result<Vec<Result<State, String>>, Refused> {
         let request = Request { maps: &self.maps, ..Request::xdp(&program.insns) };
         let program = kernel::Program::load(&request).map_err(|error| Refused(error.to_string()))?;
-        let run = |input| self.run_once(&program, input).map_err(|error| error.to_string());
+        let run = |input| self.run_once(&program, input).map_err(|error| paceline::with_causes(&error));
         Ok(inputs.iter().map(run).collect())
     }
 

@@ -42,7 +42,7 @@ pub fn examine(
     engines: &[AnyEngine],
     (trials, rng): (usize, &mut Rng),
 ) -> Result<Examined, String> {
-    let generated = generate(object, program, options).map_err(|error| error.to_string())?;
+    let generated = generate(object, program, options).map_err(|error| paceline::with_causes(&error))?;
     let mut examined = Examined { generated, ..Examined::default() };
     for failure in &examined.generated.failures {
         examined.wrong.push(format!("{:?}: {}", failure.goal, failure.how));

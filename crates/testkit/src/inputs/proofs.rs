@@ -47,7 +47,7 @@ pub fn proofs(
     rng: &mut Rng,
 ) -> Result<Proofs, String> {
     let options = Options { time: limit, followed: PATHS, ..Options::default() };
-    let generated = generate(object, program, &options).map_err(|error| error.to_string())?;
+    let generated = generate(object, program, &options).map_err(|error| paceline::with_causes(&error))?;
     let known: Vec<Confirmed> = generated.inputs().into_iter().map(|(_, _, input)| input.clone()).collect();
     let words = Properties::new(object, program, &known);
     let (mut proofs, mut proved) = (Proofs::default(), Vec::new());

@@ -18,7 +18,7 @@ pub(super) fn run_on(
 ) -> Result<Option<(Outcome, Sent, Collection)>, String> {
     let collection = engine.collection(object, options)?;
     let Ok(loaded) = engine.program(&collection, &program.name) else { return Ok(None) };
-    generate::fill(object, &collection, input).map_err(|error| error.to_string())?;
+    generate::fill(object, &collection, input).map_err(|error| paceline::with_causes(&error))?;
     let mut host = generate::host(input);
     let sent = Arc::<Mutex<Vec<u8>>>::default();
     let (traced, sink) = (Arc::clone(&sent), Arc::clone(&sent));
@@ -28,7 +28,7 @@ pub(super) fn run_on(
         sent.extend_from_slice(event.map.as_bytes());
         sent.extend_from_slice(event.data);
     }));
-    let mut burst = generate::burst(input).map_err(|error| error.to_string())?;
+    let mut burst = generate::burst(input).map_err(|error| paceline::with_causes(&error))?;
     host.arrive(&burst);
     loaded.run_burst(&mut burst, &mut host).map_err(|fault| fault.to_string())?;
     let mut sent = std::mem::take(&mut *sent.lock().unwrap_or_else(PoisonError::into_inner));

@@ -46,7 +46,7 @@ pub fn chain_difference(chain: &ChainTrial<'_>) -> Option<String> {
 }
 
 fn run(chain: &ChainTrial<'_>, way: ChainWay) -> Result<(Observation, Option<Vec<u64>>), Stopped> {
-    let refused = |error: &dyn std::fmt::Display| Stopped::Refused(error.to_string());
+    let refused = |error: &dyn std::error::Error| Stopped::Refused(paceline::with_causes(error));
     let (trial, engine) = (&chain.trial, way.engine());
     let collection = collection(trial.object, engine)?;
     let maps = || collection.maps().to_vec();

@@ -63,6 +63,6 @@ fn packets(trial: &Trial<'_>, loaded: &KernelObject) -> Result<Observation, Stop
     }
     let read = |map: &kernel::Map| map.contents(trial.cpu);
     let maps = loaded.maps.iter().map(read).collect::<Result<Vec<_>, _>>();
-    observation.maps = maps.map_err(|error| Stopped::Refused(error.to_string()))?;
+    observation.maps = maps.map_err(|error| Stopped::Refused(paceline::with_causes(&error)))?;
     Ok(observation)
 }

@@ -86,7 +86,7 @@ fn load(collection: &Collection, verified: &Verified, engine: AnyEngine) -> Resu
         return engine.program(collection, &verified.program().name).map_err(Stopped::Refused);
     }
     let program = engine.load(verified, collection.maps().to_vec());
-    program.map_err(|error| Stopped::Refused(error.to_string()))
+    program.map_err(|error| Stopped::Refused(paceline::with_causes(&error)))
 }
 
 /// Contents of all maps.

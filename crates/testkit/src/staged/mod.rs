@@ -81,8 +81,8 @@ fn differs(against: &str, subject: &Subject, staged: &Left, other: &Left) -> Res
 fn run(subject: &Subject, way: Way, packets: &[Vec<u8>], length: usize) -> Result<Left, String> {
     let map = subject.map()?;
     let verified = subject.verified(&map)?;
-    let program =
-        Program::load(&verified, vec![map.clone()], Engine::Jit).map_err(|error| error.to_string())?;
+    let program = Program::load(&verified, vec![map.clone()], Engine::Jit)
+        .map_err(|error| paceline::with_causes(&error))?;
     let look_ahead = if way == Way::Staged { LookAhead::Always } else { LookAhead::Never };
     let program = program.with_look_ahead(look_ahead);
     if way == Way::Staged && program.slice().is_none() {
@@ -92,7 +92,7 @@ fn run(subject: &Subject, way: Way, packets: &[Vec<u8>], length: usize) -> Resul
     for packets in packets.chunks(length) {
         let mut burst = Burst::new(length);
         for packet in packets {
-            burst.push(packet, FrameMeta::default()).map_err(|error| error.to_string())?;
+            burst.push(packet, FrameMeta::default()).map_err(|error| paceline::with_causes(&error))?;
         }
         if way == Way::OneByOne {
             for index in 0..burst.len() {

@@ -41,7 +41,7 @@ impl Judge {
     /// The error of creating the maps.
     pub fn new() -> Result<Self, String> {
         let mut judge = Self::over(random::maps())?;
-        let loaded = kernel::load_btf(random::btf_image()).map_err(|error| error.to_string())?;
+        let loaded = kernel::load_btf(random::btf_image()).map_err(|error| paceline::with_causes(&error))?;
         judge.btf = Some((random::btf(), loaded));
         Ok(judge)
     }
@@ -56,11 +56,11 @@ impl Judge {
         host.set_trace(std::io::sink());
         let mut ours = Vec::new();
         for spec in &specs {
-            let map = Map::create(spec, &limits).map_err(|error| error.to_string())?;
-            fill_map(&map, spec, &ours, 0).map_err(|error| error.to_string())?;
+            let map = Map::create(spec, &limits).map_err(|error| paceline::with_causes(&error))?;
+            fill_map(&map, spec, &ours, 0).map_err(|error| paceline::with_causes(&error))?;
             ours.push(map);
         }
-        let theirs = kernel::Map::create_all(&specs, 0).map_err(|error| error.to_string())?;
+        let theirs = kernel::Map::create_all(&specs, 0).map_err(|error| paceline::with_causes(&error))?;
         // Programs with many simulated instructions are stopped by the limit anyway.
         let options = Options::default().max_instructions(1_000_000);
         Ok(Self { specs, kernel_maps: theirs, maps: ours, btf: None, host, options })

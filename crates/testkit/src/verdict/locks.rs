@@ -198,15 +198,16 @@ pub fn try_locks(seed: u64, kernel: bool) -> Result<LockTrial, String> {
     let limits = Limits { cpus: 1, memory: 1 << 20 };
     let mut maps: Vec<Arc<Map>> = Vec::new();
     for spec in &case.maps {
-        let map = Map::create(spec, &limits).map_err(|error| error.to_string())?;
-        fill_map(&map, spec, &maps, 0).map_err(|error| error.to_string())?;
+        let map = Map::create(spec, &limits).map_err(|error| paceline::with_causes(&error))?;
+        fill_map(&map, spec, &maps, 0).map_err(|error| paceline::with_causes(&error))?;
         maps.push(map);
     }
-    let program = Program::new(Arc::new(program.clone()), maps).map_err(|error| error.to_string())?;
+    let program =
+        Program::new(Arc::new(program.clone()), maps).map_err(|error| paceline::with_causes(&error))?;
     let mut host = Host::new(0);
     host.set_time(TimeSource::Packets);
     let mut burst = Burst::new(1);
-    burst.push(&[0; 60], FrameMeta::default()).map_err(|error| error.to_string())?;
+    burst.push(&[0; 60], FrameMeta::default()).map_err(|error| paceline::with_causes(&error))?;
     host.arrive(&burst);
     let ran = program.run(&mut burst.frame_mut(0), &mut host).map(drop);
     let ran = ran.and_then(|()| host.fire_timers().map(drop));

@@ -93,7 +93,7 @@ impl Port for Flaky {
         let most = self.rng.usize(..=group.len());
         let packets = group.iter().take(most);
         let sent = packets.take_while(|frame| self.port.push(frame.packet(), *frame.meta())).count();
-        Err(SendError { sent, source: failure() })
+        Err(SendError { sent, error: failure() })
     }
 
     fn pool(&self) -> Option<&Arc<FramePool>> {

@@ -20,6 +20,7 @@ mod defaults;
 mod devices;
 mod dispatcher;
 mod engines;
+mod error_sources;
 mod explanations;
 mod generated;
 mod import_circles;

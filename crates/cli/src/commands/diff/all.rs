@@ -18,7 +18,7 @@ const MOST: usize = 20;
 /// The programs cannot be compared.
 #[derive(Debug, thiserror::Error)]
 enum AllError {
-    #[error("{old} and {new}: {source}")]
+    #[error("{old} and {new}")]
     Compare { old: String, new: String, source: Box<CompareError> },
     #[error("{new} has no program {program}")]
     Missing { new: String, program: String },
@@ -124,7 +124,7 @@ fn compare(
 fn failed((old, new): (&Subjects, &Subjects), (left, right): Pair<'_>, error: PairError) -> Unexplored {
     let (is_new, source) = match error {
         PairError::Program { is_new, source } => (is_new, source),
-        PairError::Compare(CompareError::Program { is_new, source }) => (is_new, source),
+        PairError::Compare(CompareError::Program { is_new, error }) => (is_new, error),
         PairError::Compare(source) => {
             let (old, new) = (format!("{}:{left}", old.name), format!("{}:{right}", new.name));
             let error = AllError::Compare { old, new, source: Box::new(source) };

@@ -13,7 +13,7 @@ use crate::common::report;
 
 /// Programs do not go into a dispatcher.
 #[derive(Debug, thiserror::Error)]
-#[error("{name}: dispatcher: {source}")]
+#[error("{name}: dispatcher")]
 struct DispatcherError {
     name: String,
     source: UpdateError,

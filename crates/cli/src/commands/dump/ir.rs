@@ -14,7 +14,7 @@ use crate::common::report;
 
 /// A verified program that cannot be built or optimized: a fault of Paceline.
 #[derive(Debug, thiserror::Error)]
-#[error("{object}: program {program}: {source}")]
+#[error("{object}: program {program}")]
 struct FormError {
     object: String,
     program: String,

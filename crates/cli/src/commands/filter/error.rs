@@ -12,17 +12,17 @@ use crate::common::failure::CommandError;
 pub(super) enum FilterError {
     #[error("{0}")]
     Libpcap(Missing),
-    #[error("{name}: {source}")]
+    #[error("{name}")]
     Read { name: String, source: TextFileError },
     #[error("{name}: it is longer than {} MiB", .most >> 20)]
     TooLong { name: String, most: u64 },
-    #[error("{name}:{}:{}: {}", .source.line, .source.column, .source.problem)]
-    Text { name: String, source: TextError },
-    #[error("{name}: {source}")]
+    #[error("{name}:{}:{}: {}", .error.line, .error.column, .error.problem)]
+    Text { name: String, error: TextError },
+    #[error("{name}")]
     Check { name: String, source: CheckError },
-    #[error("{name}: {source}")]
+    #[error("{name}")]
     Program { name: String, source: Box<filter::FilterError> },
-    #[error("{name}: {source}")]
+    #[error("{name}")]
     Compare { name: String, source: Box<filter::CompareFiltersError> },
     #[error("{name}: {fault}")]
     Fault { name: String, fault: Box<Fault> },
@@ -36,7 +36,7 @@ pub(super) enum FilterError {
     ForObjects(&'static str),
     #[error("{name}: the file contains no filter")]
     NoFilters { name: String },
-    #[error("{name}:{line}:{column}: {source}")]
+    #[error("{name}:{line}:{column}")]
     SystemCall { name: String, line: usize, column: usize, source: CallError },
 }
 

@@ -17,7 +17,7 @@ use crate::common::report;
 /// Prints the action of a program on each call of a file.
 pub(super) fn run(program: &Path, calls: &Path, json: bool) -> Result<ExitCode, Failure> {
     let (name, source) = read_text(program)?;
-    let insns = text::parse(&source).map_err(|source| FilterError::Text { name: name.clone(), source })?;
+    let insns = text::parse(&source).map_err(|error| FilterError::Text { name: name.clone(), error })?;
     let filter = Filter::new(insns, Purpose::Seccomp)
         .map_err(|source| FilterError::Check { name: name.clone(), source })?;
     let seccomp = Seccomp::new(&filter)

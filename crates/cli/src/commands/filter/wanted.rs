@@ -110,7 +110,7 @@ pub(super) fn read(args: &FilterArgs) -> Result<Vec<Wanted>, FilterError> {
     }
     let source = if let Some(path) = &args.program {
         let (file, text) = read_text(path)?;
-        let insns = text::parse(&text).map_err(|source| FilterError::Text { name: file.clone(), source })?;
+        let insns = text::parse(&text).map_err(|error| FilterError::Text { name: file.clone(), error })?;
         Source::Program { file, insns }
     } else if let Some(path) = &args.expression_file {
         let (file, text) = read_text(path)?;

@@ -11,7 +11,7 @@ use crate::common::failure::CommandError;
 
 /// The capture cannot be written.
 #[derive(Debug, thiserror::Error)]
-#[error("{name}: {source}")]
+#[error("{name}")]
 pub(super) struct CaptureError {
     name: String,
     source: WriteError,

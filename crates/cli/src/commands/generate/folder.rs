@@ -15,7 +15,7 @@ pub(super) const MARK: &str =
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FolderError {
     /// The system's answer.
-    #[error("--tests {}: {source}", path.display())]
+    #[error("--tests {}", path.display())]
     Io { path: PathBuf, source: io::Error },
     /// A file of this name was not made here, or changed since.
     #[error("--tests {}: the file exists, and is not one that `paceline generate` made", .0.display())]

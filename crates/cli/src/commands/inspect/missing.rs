@@ -1,5 +1,6 @@
 //! Obstacles to loading an object: features that Paceline lacks, and errors in the object.
 
+use paceline::with_causes;
 use paceline::{
     Collection, CreateError, CreateErrorKind, LoadOptions, MissingMap, Object, ProgramError, SetupError,
 };
@@ -50,9 +51,9 @@ fn of_map(error: &SetupError) -> String {
             format!("map type {kind}: needs {}", kind.needs().unwrap_or("an implementation"))
         }
         SetupError::Map(error) => error.cause.to_string(),
-        SetupError::Fill { source, .. } => source.to_string(),
-        SetupError::Inner { inner, source, .. } => format!("map {inner} as a value: {source}"),
-        other => other.to_string(),
+        SetupError::Fill { source, .. } => with_causes(source),
+        SetupError::Inner { inner, source, .. } => format!("map {inner} as a value: {}", with_causes(source)),
+        other => with_causes(other),
     }
 }
 
@@ -76,12 +77,12 @@ fn of_program(program: &ProgramSurvey<'_>, collection: &Collection) -> Vec<Missi
     }
     match collection.program_unverified(Some(name)) {
         // The map is listed.
-        Ok(_) | Err(ProgramError::Maps { .. }) => Vec::new(),
-        Err(ProgramError::Malformed { source, .. }) if collection.program(Some(name)).is_err() => {
-            let error = ProgramError::Malformed { name: name.clone(), source: source.clone() };
-            vec![Missing { user, what: source.to_string(), unsupported: error.is_unsupported() }]
+        Ok(_) | Err(NoProgram::Maps { .. }) => Vec::new(),
+        Err(NoProgram::Malformed { source, .. }) if collection.program(Some(name)).is_err() => {
+            let error = NoProgram::Malformed { name: name.clone(), source: source.clone() };
+            vec![Missing { user, what: with_causes(&source), unsupported: error.is_unsupported() }]
         }
-        Err(ProgramError::Malformed { .. }) => Vec::new(),
-        Err(error) => vec![Missing { user, what: error.to_string(), unsupported: error.is_unsupported() }],
+        Err(NoProgram::Malformed { .. }) => Vec::new(),
+        Err(error) => vec![Missing { user, what: with_causes(&error), unsupported: error.is_unsupported() }],
     }
 }

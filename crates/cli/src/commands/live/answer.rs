@@ -1,5 +1,6 @@
 //! Answers to requests on the control socket.
 
+use paceline::with_causes;
 use std::sync::Arc;
 
 use paceline::Map;
@@ -33,13 +34,13 @@ pub(super) fn answer(
         Request::MapDump { map } => dump(&named(map, &loaded.parts)?, loaded),
         Request::MapGet { map, key } => found(named(map, &loaded.parts)?.lookup(key)),
         Request::MapSet { map, key, value } => {
-            let changed = named(map, &loaded.parts)?.insert(key, value);
-            changed.map(|()| Json::Null).map_err(|error| error.to_string())
+            let changed = named(map, &loaded.parts)?.update(key, value, 0);
+            changed.map(|()| Json::Null).map_err(|error| with_causes(&error))
         }
         Request::MapDelete { map, key } => match named(map, &loaded.parts)?.delete(key) {
             Ok(true) => Ok(Json::Null),
             Ok(false) => Err("there is no element of this key".to_owned()),
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(with_causes(&error)),
         },
     }
 }
@@ -105,7 +106,7 @@ fn show(map: &str, loaded: &Loaded) -> Result<Json, String> {
 /// The elements of a map, or its variables, as `run --json` has them.
 fn dump(map: &JsonMap, loaded: &Loaded) -> Result<Json, String> {
     if map.map().values().is_err() {
-        map.iter().map(drop).map_err(|error| error.to_string())?;
+        map.iter().map(drop).map_err(|error| with_causes(&error))?;
     }
     let name = &map.spec().name;
     let is_it = |part: &&Part| part.collection.map(name).is_some_and(|own| Arc::ptr_eq(own, map.map()));
@@ -118,6 +119,6 @@ fn found(value: Result<Option<Json>, paceline::json::ElementError>) -> Result<Js
     match value {
         Ok(Some(value)) => Ok(value),
         Ok(None) => Err("there is no element of this key".to_owned()),
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(with_causes(&error)),
     }
 }

@@ -1,5 +1,6 @@
 //! Runs programs on ports until a signal, the time or an error ends the run.
 
+use paceline::with_causes;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
@@ -221,7 +222,7 @@ impl Run<'_> {
         while let Some(round) = next {
             next = match self.round(round, sender)? {
                 Err(error) if self.args.wait && error.is_gone() => {
-                    console::note(format_args!("{error}: waiting for it"));
+                    console::note(format_args!("{}: waiting for it", with_causes(&error)));
                     self.open_or_wait()?
                 }
                 ended => return Ok(ended?),

@@ -63,7 +63,7 @@ pub(super) enum SocketError {
     #[error("--socket {second}: entry {key} of the map belongs to --socket {first}")]
     Twice { first: String, second: String, key: u32 },
     /// The map refuses the entry.
-    #[error("--socket {map}@{key}: {source}")]
+    #[error("--socket {map}@{key}")]
     Update { map: String, key: u32, source: paceline::json::ElementError },
 }
 

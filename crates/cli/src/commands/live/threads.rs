@@ -18,7 +18,7 @@ use crate::ports::{OpenedPort, QueuePort};
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LiveError {
     /// A worker's error, with the name of the port.
-    #[error("{port}: {source}")]
+    #[error("{port}")]
     Port { port: String, source: PortError },
     #[error(transparent)]
     Worker(WorkerError),

@@ -20,7 +20,7 @@ const MOST: usize = 5;
 
 /// The property is about something that the object does not have.
 #[derive(Debug, thiserror::Error)]
-#[error("{name}: {source}")]
+#[error("{name}")]
 struct PropertyFailure {
     name: String,
     source: paceline::prove::PropertyError,

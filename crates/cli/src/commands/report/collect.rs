@@ -37,7 +37,7 @@ const MOST: usize = 1 << 20;
 const BINS: usize = 120;
 
 #[derive(Debug, thiserror::Error)]
-#[error("packet {packet}: {source}")]
+#[error("packet {packet}")]
 struct RunError {
     packet: usize,
     source: SessionError,

@@ -21,7 +21,7 @@ use crate::maps;
 /// The reason why events cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EventsError {
-    #[error("{name}: {source}")]
+    #[error("{name}")]
     Write { name: String, source: io::Error },
     #[error("--event-type {map}={name}: {problem}")]
     Type { map: String, name: String, problem: &'static str, hint: Option<String> },

@@ -54,6 +54,8 @@ impl FaultReport {
     }
 }
 
+impl std::error::Error for FaultReport {}
+
 impl CommandError for FaultReport {
     fn hint(&self) -> Option<String> {
         let first = match self.fault.kind {

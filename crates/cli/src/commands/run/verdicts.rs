@@ -1,5 +1,6 @@
 //! The fate of each packet, written to a file.
 
+use paceline::with_causes;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -16,7 +17,7 @@ use crate::common::outcome;
 
 /// Verdicts cannot be written.
 #[derive(Debug, thiserror::Error)]
-#[error("{name}: {source}")]
+#[error("{name}")]
 struct VerdictsError {
     name: String,
     source: LogError,
@@ -211,7 +212,7 @@ fn explain(explaining: &mut Explaining, burst: &Burst, host: &mut Host) -> Why {
     host.arrive(burst);
     match explanation {
         Ok(explanation) => Why::of(&explanation),
-        Err(error) => Why { sentence: format!("not explained: {error}"), ..Why::default() },
+        Err(error) => Why { sentence: format!("not explained: {}", with_causes(&error)), ..Why::default() },
     }
 }
 

@@ -14,8 +14,8 @@ pub(super) enum ScanError {
     Libpcap(Missing),
     #[error("the expression: {0}")]
     Check(CheckError),
-    #[error("the expression: {0}")]
-    Filter(Box<FilterError>),
+    #[error("the expression")]
+    Filter(#[source] Box<FilterError>),
     #[error("--out: the packets of {first} have link type {one}, those of {second} have {other}")]
     LinkTypes {
         first: String,

@@ -2,6 +2,7 @@
 
 use paceline::Collection;
 use paceline::json::{ElementError, JsonMap, project};
+use paceline::with_causes;
 use serde_json::{Value as Json, json};
 
 use super::json::{has, to_toml};
@@ -35,7 +36,7 @@ pub(super) fn check_map(name: &str, expected: &Json, parts: Parts<'_>) -> Option
 
 /// An expectation that says nothing about a map.
 fn wrong(place: &str, error: &ElementError) -> String {
-    format!("{place}: {error}")
+    format!("{place}: {}", with_causes(error))
 }
 
 /// The variables of a section are its only value.

@@ -31,9 +31,9 @@ impl Place {
 /// Tests that cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TestError {
-    #[error("{name}: {source}")]
+    #[error("{name}")]
     Read { name: String, source: TextFileError },
-    #[error("{name}: {source}")]
+    #[error("{name}")]
     Write { name: String, source: io::Error },
     #[error("{name}:{}:{}: {problem}", .at.line, .at.column)]
     File { name: String, at: Place, problem: Box<Problem> },
@@ -41,7 +41,7 @@ pub(super) enum TestError {
     NoFiles(PathBuf),
     #[error("{0}: the object has no tests")]
     NoTestsInC(String),
-    #[error("{name}: {source}")]
+    #[error("{name}")]
     InC { name: String, source: FindError },
     #[error("no test has a name or file with `{0}` in it")]
     NoTests(String),

@@ -1,5 +1,6 @@
 //! Test files: the keys that they may have, and what is read from them. A table of cases becomes one test each.
 
+use paceline::with_causes;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs;
@@ -55,7 +56,7 @@ pub(super) fn read(path: &Path) -> Result<TestFile, TestError> {
 #[cfg(test)]
 pub(crate) fn test_file(text: &str) -> Result<(), String> {
     let read = cases(Text { name: "mutant", text }, Path::new("/nowhere"));
-    read.map(drop).map_err(|error| error.to_string())
+    read.map(drop).map_err(|error| with_causes(&error))
 }
 
 /// All tests of a file, whose paths are relative to a folder.
@@ -599,17 +600,17 @@ pub(super) fn bytes_of(text: &str) -> Option<Vec<u8>> {
 
 /// A packet of a capture, by its number from 1.
 fn of_capture(path: &Path, number: u64) -> Result<Vec<u8>, String> {
-    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let failed = |error: &dyn std::error::Error| format!("{}: {}", path.display(), with_causes(error));
     let file = fs::File::open(path).map_err(|error| failed(&error))?;
     let mut reader = CaptureReader::new(file).map_err(|error| failed(&error))?;
     let mut burst = Burst::new(1);
     for _ in 0..number {
         if reader.fill(&mut burst).map_err(|error| failed(&error))? == 0 {
-            return Err(failed(&format!("there is no packet {number}")));
+            return Err(format!("{}: there is no packet {number}", path.display()));
         }
     }
     match burst.is_empty() {
-        true => Err(failed(&"packets are counted from 1")),
+        true => Err(format!("{}: packets are counted from 1", path.display())),
         false => Ok(burst.frame(0).packet().to_vec()),
     }
 }

@@ -24,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(20);
 enum TopError {
     #[error("standard output is no terminal")]
     NoTerminal,
-    #[error("the terminal: {0}")]
+    #[error("the terminal")]
     Terminal(#[from] io::Error),
     #[error(transparent)]
     Control(#[from] ControlError),

@@ -249,7 +249,7 @@ impl Port for DpdkPort {
             for index in 0..count {
                 self.packets[index] = self.prepare(&mut group, position + index);
             }
-            sent += self.transmit(count).map_err(|source| SendError { sent, source })?;
+            sent += self.transmit(count).map_err(|error| SendError { sent, error })?;
             position += count;
         }
         Ok(sent)

@@ -140,7 +140,7 @@ impl Port for SocketPort {
                 // No room: the others have none either.
                 Err(Errno::AGAIN | Errno::NOBUFS) => break,
                 Err(Errno::NXIO | Errno::NODEV | Errno::NETDOWN) => {
-                    self.check().map_err(|source| SendError { sent, source })?;
+                    self.check().map_err(|error| SendError { sent, error })?;
                     break;
                 }
                 // The first one is longer than the MTU, or shorter than its header.

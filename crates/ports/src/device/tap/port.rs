@@ -121,7 +121,7 @@ impl Port for TapPort {
         for frame in group.iter() {
             match writev(&self.queue, &[IoSlice::new(&self.header), IoSlice::new(frame.packet())]) {
                 Ok(_) => sent += 1,
-                Err(errno) => self.lost(errno).map_err(|source| SendError { sent, source })?,
+                Err(errno) => self.lost(errno).map_err(|error| SendError { sent, error })?,
             }
         }
         Ok(sent)

@@ -41,13 +41,13 @@ pub(crate) fn run(options: &Options) -> Outcome {
 }
 
 fn expand(file: &Path) -> Result<(), String> {
-    say!("{}", expand_file(file).map_err(|error| error.to_string())?.trim_end());
+    say!("{}", expand_file(file).map_err(|error| paceline::with_causes(&error))?.trim_end());
     Ok(())
 }
 
 fn print_exported(root: &Path, file: &Path) -> Result<(), String> {
     let name = file.strip_prefix(root).unwrap_or(file).with_extension("");
-    for case in read_file(file).map_err(|error| error.to_string())? {
+    for case in read_file(file).map_err(|error| paceline::with_causes(&error))? {
         if let Some(json) = export(&format!("{}::{}", name.display(), case.name), &case) {
             say!("{json}");
         }
@@ -57,7 +57,7 @@ fn print_exported(root: &Path, file: &Path) -> Result<(), String> {
 
 fn dump(root: &Path, file: &Path) -> Result<(), String> {
     let name = file.strip_prefix(root).unwrap_or(file).with_extension("");
-    for case in read_file(file).map_err(|error| error.to_string())? {
+    for case in read_file(file).map_err(|error| paceline::with_causes(&error))? {
         say!("{}::{}\t{}", name.display(), case.name, case.canonical());
     }
     Ok(())

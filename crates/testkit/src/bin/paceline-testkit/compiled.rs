@@ -106,7 +106,7 @@ fn show(options: &Options, versions: &[u32]) -> Outcome {
 
 /// Runs, in a child, the programs from `--seed` on, and prints a line for each.
 fn run_units(options: &Options, versions: &[u32], setup: &Setup) -> Outcome {
-    let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let directory = tempfile::tempdir().map_err(|error| paceline::with_causes(&error))?;
     let mut unit: Option<Unit> = None;
     let mut given_up = None;
     for number in options.seed..options.seed.saturating_add(options.count) {
@@ -157,7 +157,7 @@ fn check_source(options: &Options, source: &Path, setup: &Setup) -> Outcome {
     let compiler =
         options.compiler.as_deref().and_then(parse_compiler).ok_or("--compiler, such as 19,3,2")?;
     let text = std::fs::read_to_string(source).map_err(|error| format!("{}: {error}", source.display()))?;
-    let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let directory = tempfile::tempdir().map_err(|error| paceline::with_causes(&error))?;
     let Ok(object) = compile_text(&text, compiler, directory.path()) else { return Ok(ExitCode::from(2)) };
     let names: Vec<String> = object.programs().iter().map(|spec| spec.name.clone()).collect();
     let mut difference = None;
@@ -280,7 +280,7 @@ fn report(tally: &Tally, seconds: f64, options: &Options) {
 fn keep(options: &Options, failure: &Failure) -> Result<(), String> {
     let versions = compilers();
     let compiler = Compiler::of_seed(failure.number / PROGRAMS, versions).ok_or("no compiler")?;
-    let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let directory = tempfile::tempdir().map_err(|error| paceline::with_causes(&error))?;
     let programs = if failure.chain {
         let unit = Unit::make(failure.number / PROGRAMS, versions, directory.path())?;
         let index = unit.programs.iter().position(|program| program.number == failure.number).unwrap_or(0);
@@ -301,7 +301,7 @@ fn keep(options: &Options, failure: &Failure) -> Result<(), String> {
     let first = way(&nodes);
     let small = if first.is_some() { shrink(&nodes, 400, |nodes| way(nodes) == first) } else { nodes };
     let text = as_text(&small);
-    std::fs::write(&file, &text).map_err(|error| error.to_string())?;
+    std::fs::write(&file, &text).map_err(|error| paceline::with_causes(&error))?;
     let (checked, said) = check(options, &file, compiler, failure.number)?;
     let said = if checked == Checked::Fails { said } else { format!("{}\n(not on its own)", failure.text) };
     let numbers = format!("{},{},{}", compiler.version, compiler.cpu, compiler.level);
@@ -312,10 +312,10 @@ fn keep(options: &Options, failure: &Failure) -> Result<(), String> {
     let own = text.strip_prefix(paceline_testkit::compiled::PRELUDE).unwrap_or(&text);
     say!("---- program {seed}, {compiler}\n{}\n{own}", said.trim_end());
     if let Some(directory) = &options.keep {
-        std::fs::create_dir_all(directory).map_err(|error| error.to_string())?;
+        std::fs::create_dir_all(directory).map_err(|error| paceline::with_causes(&error))?;
         let said: String = said.lines().map(|line| format!("// {line}\n")).collect();
         std::fs::write(directory.join(format!("program_{seed}.c")), format!("{head}{said}{text}"))
-            .map_err(|error| error.to_string())?;
+            .map_err(|error| paceline::with_causes(&error))?;
     }
     Ok(())
 }

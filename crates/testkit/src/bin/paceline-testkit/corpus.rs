@@ -274,7 +274,9 @@ fn runs(trial: &Trial<'_>, kernel: bool) -> Runs {
     if kernel {
         match on_kernel(trial, true) {
             Ok(run) => runs.extend(run.ran.map(|ran| ("kernel".to_owned(), ran))),
-            Err(error) => runs.push(("kernel".to_owned(), Err(Stopped::Refused(error.to_string())))),
+            Err(error) => {
+                runs.push(("kernel".to_owned(), Err(Stopped::Refused(paceline::with_causes(&error)))))
+            }
         }
     }
     // Other calls than those replaced do not change the verdict.

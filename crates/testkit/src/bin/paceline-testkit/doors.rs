@@ -53,20 +53,21 @@ pub(crate) fn run(options: &Options) -> Outcome {
     if subjects.is_empty() {
         return Err("there are no objects with programs".to_owned());
     }
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let folder = tempfile::tempdir().map_err(|error| paceline::with_causes(&error))?;
     let asked = Asked {
         command: options.command.clone(),
         kernel: options.kernel,
         python: options.python.clone(),
         c: options.c.clone(),
     };
-    let mut doors = Doors::new(asked, folder.path().to_owned()).map_err(|error| error.to_string())?;
+    let mut doors =
+        Doors::new(asked, folder.path().to_owned()).map_err(|error| paceline::with_causes(&error))?;
     let (mut packets, mut refused, mut wrong) = (0, 0, 0);
     for seed in options.seed..options.seed.saturating_add(options.count) {
         let mut rng = Rng::with_seed(seed);
         let capture = folder.path().join("scene.pcapng");
-        let scene =
-            Scene::new(&mut rng, &subjects, options.packets, capture).map_err(|error| error.to_string())?;
+        let scene = Scene::new(&mut rng, &subjects, options.packets, capture)
+            .map_err(|error| paceline::with_causes(&error))?;
         match doors.differences(&scene) {
             Ok(differences) => {
                 packets += scene.packets.len();

@@ -65,7 +65,7 @@ fn child(options: &Options) -> Outcome {
     {
         return Err("memory cannot be guarded".to_owned());
     }
-    let parse = |name: &String| name.parse::<Engine>().map_err(|error| error.to_string());
+    let parse = |name: &String| name.parse::<Engine>().map_err(|error| paceline::with_causes(&error));
     let engines = options.engines.iter().map(parse).collect::<Result<_, _>>()?;
     let settings = Settings { seed: options.seed, engines, theme: options.theme.clone() };
     match embed::run(&settings, |line| eprintln!("op {line}"), |index| !options.skip.contains(&index)) {

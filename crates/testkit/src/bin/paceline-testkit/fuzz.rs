@@ -63,8 +63,8 @@ impl Side {
 
     fn subject(self) -> Result<Box<dyn Subject>, String> {
         Ok(match self {
-            Self::Plain => Box::new(PlainSubject::new().map_err(|error| error.to_string())?),
-            Self::Kernel => Box::new(KernelSubject::new().map_err(|error| error.to_string())?),
+            Self::Plain => Box::new(PlainSubject::new().map_err(|error| paceline::with_causes(&error))?),
+            Self::Kernel => Box::new(KernelSubject::new().map_err(|error| paceline::with_causes(&error))?),
         })
     }
 }

@@ -14,7 +14,7 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn run(options: &Options) -> Outcome {
-    let packets = pcap().map_err(|error| error.to_string())?;
+    let packets = pcap().map_err(|error| paceline::with_causes(&error))?;
     for (name, bytes) in [("traffic.pcap", packets), ("traffic.pcapng", pcapng())] {
         let path = options.directory.join(name);
         std::fs::write(&path, bytes).map_err(|error| format!("{}: {error}", path.display()))?;

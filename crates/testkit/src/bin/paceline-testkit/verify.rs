@@ -94,5 +94,5 @@ fn shortest<T>(mut run: impl FnMut() -> T) -> (T, Duration) {
 fn in_kernel(object: &Object, program: &ProgramSpec) -> Result<(VerifierStats, Vec<String>), String> {
     let options = LoadOptions { btf: object.btf(), leave_out_types: true, ..LoadOptions::default() };
     KernelObject::verify_timed(object.maps(), program, options, ROUNDS as usize)
-        .map_err(|error| error.to_string())
+        .map_err(|error| paceline::with_causes(&error))
 }

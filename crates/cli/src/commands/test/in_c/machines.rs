@@ -1,5 +1,6 @@
 //! Machines, which run the programs of a suite: an engine, the plain interpreter that is watched, or the kernel.
 
+use paceline::with_causes;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
@@ -58,7 +59,7 @@ impl Setup<'_> {
                     Err(ProgramError::Entry { map, index, source })
                         if !left_out.contains_key(&(map.clone(), index)) =>
                     {
-                        let reason = source.to_string();
+                        let reason = with_causes(&source);
                         left_out.insert((map, index), reason.lines().next().unwrap_or_default().to_owned());
                         continue 'again;
                     }
@@ -95,9 +96,9 @@ impl Setup<'_> {
 /// A program of a test cannot be run.
 #[derive(Debug, thiserror::Error)]
 enum RunError {
-    #[error("{program}: packet: {source}")]
+    #[error("{program}: packet")]
     Arrival { program: String, source: ArrivalError },
-    #[error("{program}: the run ended with a fault: {source}")]
+    #[error("{program}: the run ended with a fault")]
     Fault { program: String, source: Box<Fault> },
 }
 
@@ -112,6 +113,8 @@ impl fmt::Display for NotLoaded {
         f.write_str(&self.0.join("\n"))
     }
 }
+
+impl std::error::Error for NotLoaded {}
 
 impl CommandError for NotLoaded {}
 
