@@ -25,6 +25,7 @@
 //! zero, and a longer one is taken if the rest is. `tests/interface.rs` compares the functions here, the header, the list
 //! in `symbols.txt` and the layouts of structures; `header.sh` makes the header with cbindgen.
 #![allow(non_camel_case_types, reason = "the names of C")]
+#![allow(missing_debug_implementations, reason = "its users are in C")]
 
 mod bound;
 mod builder;

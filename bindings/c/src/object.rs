@@ -246,7 +246,7 @@ pub extern "C" fn paceline_object_verify(
 ) -> paceline_status {
     call::status(error, || {
         let opened = OBJECTS.get(object)?;
-        let none = |error: paceline::NoProgram| Failure::of(paceline_status::NoProgram, &error);
+        let none = |error: paceline::ProgramError| Failure::of(paceline_status::NoProgram, &error);
         let programs = opened.object.programs_named(program.optional()?).map_err(none)?;
         let [program] = *programs else {
             let names = programs.iter().map(|program| program.name.as_str()).collect();

@@ -19,6 +19,12 @@ pub struct Opened {
     pub filter: Option<PacketFilter>,
 }
 
+impl std::fmt::Debug for Opened {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Opened").finish_non_exhaustive()
+    }
+}
+
 impl Opened {
     /// Reads the header of a capture.
     ///

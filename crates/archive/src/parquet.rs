@@ -52,6 +52,12 @@ pub struct ParquetWriter<W: Write + Send> {
     groups: usize,
 }
 
+impl<W: Write + Send> std::fmt::Debug for ParquetWriter<W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ParquetWriter").finish_non_exhaustive()
+    }
+}
+
 impl<W: Write + Send> ParquetWriter<W> {
     /// Begins a file.
     ///

@@ -37,6 +37,12 @@ pub struct Worker {
     machine: Option<Machine>,
 }
 
+impl std::fmt::Debug for Worker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Worker").finish_non_exhaustive()
+    }
+}
+
 impl Worker {
     /// A worker that runs a program on the packets that match, with the host that it sees. Of the options it takes the origin of packets, and
     /// whether they run one by one.
@@ -69,6 +75,12 @@ pub struct PartReader {
     is_done: bool,
     /// An error behind the rows that were given.
     failure: Option<Error>,
+}
+
+impl std::fmt::Debug for PartReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PartReader").finish_non_exhaustive()
+    }
 }
 
 impl PartReader {

@@ -13,6 +13,12 @@ pub struct Heads {
     places: [(Place, usize); MAX_BURST],
 }
 
+impl std::fmt::Debug for Heads {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Heads").finish_non_exhaustive()
+    }
+}
+
 impl Heads {
     /// Takes at most this number of bytes of each packet.
     #[must_use]

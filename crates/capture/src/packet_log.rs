@@ -19,6 +19,12 @@ pub struct PacketLog<W: Write> {
     sources: Vec<String>,
 }
 
+impl<W: Write> std::fmt::Debug for PacketLog<W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PacketLog").finish_non_exhaustive()
+    }
+}
+
 impl<W: Write> PacketLog<W> {
     /// Starts a capture.
     ///

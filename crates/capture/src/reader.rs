@@ -49,6 +49,12 @@ pub struct CaptureReader<'a> {
     pub(crate) done: bool,
 }
 
+impl std::fmt::Debug for CaptureReader<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CaptureReader").finish_non_exhaustive()
+    }
+}
+
 impl<'a> CaptureReader<'a> {
     /// Opens a capture and reads its header.
     ///

@@ -29,6 +29,12 @@ pub struct Window {
     pub(crate) records: Option<Records>,
 }
 
+impl std::fmt::Debug for Window {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Window").finish_non_exhaustive()
+    }
+}
+
 /// Division of packets into the groups of windows.
 pub struct Division<G> {
     /// Number of groups, at most 65,536.
@@ -39,6 +45,12 @@ pub struct Division<G> {
     pub most: usize,
     /// Whether windows have what else a writer needs: [`Window::records`].
     pub keep_records: bool,
+}
+
+impl<G> std::fmt::Debug for Division<G> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Division").finish_non_exhaustive()
+    }
 }
 
 /// Takes the places of packets.
@@ -106,6 +118,12 @@ pub struct GroupReader {
     /// Index of the next packet.
     next: usize,
     decoder: Option<Decoder>,
+}
+
+impl std::fmt::Debug for GroupReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GroupReader").finish_non_exhaustive()
+    }
 }
 
 impl GroupReader {

@@ -34,6 +34,12 @@ pub struct CaptureWriter<'a> {
     keeps_wire_length: bool,
 }
 
+impl std::fmt::Debug for CaptureWriter<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CaptureWriter").finish_non_exhaustive()
+    }
+}
+
 impl<'a> CaptureWriter<'a> {
     /// Starts a capture with this header.
     ///
@@ -219,7 +225,7 @@ impl<'a> CaptureWriter<'a> {
             }
             // A Simple Packet Block has no captured length: it is derived from the interface's snapshot length, which no longer
             // applies. An Enhanced Packet Block with interface 0 and time stamp 0 replaces it.
-            head = [0; _];
+            head.fill(0);
             head[0..4].copy_from_slice(&self.order.bytes(pcapng::ENHANCED_PACKET));
         }
         head[20..24].copy_from_slice(&self.order.bytes(captured));

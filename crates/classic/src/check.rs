@@ -48,6 +48,7 @@ fn name(insn: &SockFilter) -> String {
 
 /// A rule that an instruction violates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Rule {
     /// The opcode does not exist.
     #[error("there is no opcode {0:#x}")]

@@ -21,6 +21,7 @@ use super::{loops, seccomp_load, xdp_load};
 
 /// Reasons why a filter cannot be converted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConvertError {
     /// The filter was checked for another purpose.
     #[error("the filter was not checked for {0:?}")]

@@ -24,6 +24,12 @@ pub struct Host {
     pub(crate) runtime: host::Host,
 }
 
+impl std::fmt::Debug for Host {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Host").field("cpu", &self.cpu()).finish_non_exhaustive()
+    }
+}
+
 impl Host {
     /// A host for the worker of a number, which `bpf_get_smp_processor_id` returns and per-CPU maps go by; below `LoadOptions::cpus` of
     /// the collections that it runs.

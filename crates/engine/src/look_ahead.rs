@@ -58,6 +58,7 @@ impl FromStr for LookAhead {
 
 /// Why a program has no look-ups ahead.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum NoSlice {
     /// The setting or the engine rules them out.
     #[error("not asked for")]

@@ -26,6 +26,12 @@ use crate::program::Program;
 #[derive(Clone)]
 pub struct MemoryProgram(Program);
 
+impl std::fmt::Debug for MemoryProgram {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("MemoryProgram").field(&self.0).finish()
+    }
+}
+
 impl MemoryProgram {
     /// Binds a program to its maps, which its instructions name by index, for the plain interpreter.
     ///

@@ -64,6 +64,16 @@ pub struct Program {
     _tables: Arc<[MapUser]>,
 }
 
+impl std::fmt::Debug for Program {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Program")
+            .field("name", &self.image.spec.name)
+            .field("engine", &self.engine)
+            .field("id", &self.image.id)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Program {
     /// Binds a program to its maps, which its instructions name by index, for the plain interpreter.
     ///

@@ -197,7 +197,7 @@ fn an_atomic_operation_needs_its_alignment() {
 
 #[test]
 fn what_cannot_run_is_refused_before_it_runs() {
-    let refused = |text: &str| load(text).err().expect("the program is refused");
+    let refused = |text: &str| load(text).expect_err("the program is refused");
     assert!(matches!(refused("r0 = 0"), MalformedProgram::NoEnd { slot: 0 }));
     assert!(matches!(refused("goto +5\n exit"), MalformedProgram::JumpTarget { slot: 0, target: 6 }));
     assert!(matches!(refused("goto +1\n r1 = 0 ll\n exit"), MalformedProgram::JumpTarget { target: 2, .. }));

@@ -23,6 +23,7 @@ pub struct FrameMeta {
 
 /// Reasons why a packet cannot be added to a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum PushError {
     /// The burst holds as many frames as it can.
     #[error("burst is full")]
@@ -106,6 +107,12 @@ pub struct Burst {
     /// Buffers of slots that had to hold a packet too long for an ordinary buffer, or that are guarded.
     large: Vec<Buffer>,
     _memory: Option<Buffer>,
+}
+
+impl std::fmt::Debug for Burst {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Burst").field("len", &self.len()).finish_non_exhaustive()
+    }
 }
 
 // SAFETY: the frames' pointers refer to buffers that the burst owns exclusively.
@@ -492,6 +499,15 @@ pub struct FrameRef<'a> {
     meta: &'a FrameMeta,
 }
 
+impl std::fmt::Debug for FrameRef<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FrameRef")
+            .field("len", &self.len())
+            .field("code", &self.code())
+            .finish_non_exhaustive()
+    }
+}
+
 impl<'a> FrameRef<'a> {
     /// The port's metadata of the packet.
     #[inline]
@@ -518,6 +534,12 @@ impl Deref for FrameRef<'_> {
 /// A frame of a burst that can be changed, but not moved out of its place.
 pub struct FrameMut<'a> {
     frame: &'a mut Frame,
+}
+
+impl std::fmt::Debug for FrameMut<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FrameMut").finish_non_exhaustive()
+    }
 }
 
 impl FrameMut<'_> {

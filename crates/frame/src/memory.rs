@@ -80,6 +80,12 @@ pub struct HeapMemory {
     chunks: u32,
 }
 
+impl std::fmt::Debug for HeapMemory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HeapMemory").finish_non_exhaustive()
+    }
+}
+
 impl HeapMemory {
     /// Memory for this many frames of [`BUFFER_LEN`] bytes.
     ///

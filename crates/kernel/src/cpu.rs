@@ -25,6 +25,12 @@ pub struct Pinned {
     before: Option<CpuSet>,
 }
 
+impl std::fmt::Debug for Pinned {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pinned").finish_non_exhaustive()
+    }
+}
+
 /// Pins the calling thread to the first CPU, or to its current one if the first is not allowed: test runs use the CPU of the
 /// caller, and programs read its number and its per-CPU values.
 #[must_use]

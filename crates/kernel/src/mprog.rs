@@ -22,6 +22,12 @@ pub struct Classifier {
     id: u32,
 }
 
+impl std::fmt::Debug for Classifier {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Classifier").finish_non_exhaustive()
+    }
+}
+
 impl Classifier {
     /// Loads one.
     ///
@@ -60,7 +66,7 @@ impl Classifier {
 }
 
 /// Where a program is attached among others.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub enum Beside<'a> {
     /// Before all others.
     First,

@@ -241,7 +241,9 @@ impl Program {
     /// As [`test_run`](Self::test_run).
     pub fn test_run_after(&self, data: &[u8], sk_buff: Option<&SkBuffBytes>) -> Result<TestRun, KernelError> {
         match self.kind {
-            ProgramKind::SchedCls => self.test_with_context(data, sk_buff.unwrap_or(&[0; _])),
+            ProgramKind::SchedCls => {
+                self.test_with_context(data, sk_buff.unwrap_or(&[0; SK_BUFF.size as usize]))
+            }
             _ => self.test_run(&Packet::new(data)),
         }
     }

@@ -95,6 +95,12 @@ pub struct Elements<'a> {
     take: bool,
 }
 
+impl std::fmt::Debug for Elements<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Elements").finish_non_exhaustive()
+    }
+}
+
 impl Iterator for Elements<'_> {
     /// A key, and its value as [`Map::lookup`] gives it.
     type Item = (Vec<u8>, Vec<u8>);

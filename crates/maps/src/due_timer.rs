@@ -21,6 +21,12 @@ pub struct DueTimer {
     callback: Callback,
 }
 
+impl std::fmt::Debug for DueTimer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DueTimer").finish_non_exhaustive()
+    }
+}
+
 impl DueTimer {
     /// The callback. It must not be used with other timers: the function is verified for keys and values of this map alone.
     #[must_use]

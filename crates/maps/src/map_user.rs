@@ -14,6 +14,12 @@ pub struct MapUser {
     forgets: bool,
 }
 
+impl std::fmt::Debug for MapUser {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MapUser").finish_non_exhaustive()
+    }
+}
+
 impl MapUser {
     /// A new user; `None` if the map holds no programs.
     #[must_use]

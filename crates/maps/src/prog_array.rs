@@ -27,6 +27,12 @@ pub struct ProgArray {
     kind: OnceLock<u64>,
 }
 
+impl std::fmt::Debug for ProgArray {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ProgArray").finish_non_exhaustive()
+    }
+}
+
 /// Layout of the tokens, for generated code: the token of index `i` is at `base + i * stride`; 0 if the entry is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenLayout {

@@ -8,6 +8,12 @@ use crate::ringbuf::{AVAILABLE, Record, RingBuffer};
 #[derive(Clone, Copy)]
 pub struct RingReader<'a>(&'a RingBuffer);
 
+impl std::fmt::Debug for RingReader<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RingReader").finish_non_exhaustive()
+    }
+}
+
 impl<'a> RingReader<'a> {
     pub(crate) fn new(ring: &'a RingBuffer) -> Self {
         Self(ring)

@@ -98,6 +98,12 @@ fn signal(event: &OwnedFd) {
     let _ = rustix::io::write(event, &1_u64.to_ne_bytes());
 }
 
+impl std::fmt::Debug for RingBuffer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RingBuffer").finish_non_exhaustive()
+    }
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -379,7 +385,8 @@ impl RingBuffer {
         while origins.front().is_some_and(|(first, _)| *first < position) {
             origins.pop_front();
         }
-        origins.pop_front_if(|(first, _)| *first == position).map(|(_, origin)| origin)
+        let is_its = origins.front().is_some_and(|(first, _)| *first == position);
+        if is_its { origins.pop_front().map(|(_, origin)| origin) } else { None }
     }
 
     /// Number of records that found no room.

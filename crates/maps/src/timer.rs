@@ -45,6 +45,12 @@ pub struct Timer {
     state: Mutex<State>,
 }
 
+impl std::fmt::Debug for Timer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Timer").finish_non_exhaustive()
+    }
+}
+
 #[derive(Default)]
 struct State {
     callback: Option<Callback>,
@@ -152,6 +158,12 @@ pub struct TimerQueue {
     timers: Mutex<Waiting>,
     /// When the first one is due; `u64::MAX` without one.
     first: AtomicU64,
+}
+
+impl std::fmt::Debug for TimerQueue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TimerQueue").finish_non_exhaustive()
+    }
 }
 
 #[derive(Default)]

@@ -79,7 +79,9 @@ impl<R> Row<R> {
 
     /// Drops the windows that all readers have finished, and keeps their memory.
     fn recycle(&mut self) {
-        while let Some(slot) = self.slots.pop_front_if(|slot| slot.left == 0) {
+        while self.slots.front().is_some_and(|slot| slot.left == 0)
+            && let Some(slot) = self.slots.pop_front()
+        {
             self.spare.extend(Arc::into_inner(slot.window));
             self.first += 1;
         }

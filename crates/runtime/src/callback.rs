@@ -43,6 +43,12 @@ pub struct CallbackCode {
     maps: Vec<Arc<Map>>,
 }
 
+impl std::fmt::Debug for CallbackCode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CallbackCode").finish_non_exhaustive()
+    }
+}
+
 fn callback_code() -> MutexGuard<'static, BTreeMap<u64, Weak<CallbackCode>>> {
     static CALLBACK_CODE: Mutex<BTreeMap<u64, Weak<CallbackCode>>> = Mutex::new(BTreeMap::new());
     CALLBACK_CODE.lock().unwrap_or_else(PoisonError::into_inner)

@@ -22,9 +22,9 @@ pub(crate) struct KernelContext {
 impl KernelContext {
     pub(crate) fn new() -> Box<Self> {
         let new = Box::new(Self {
-            buff: [const { AtomicU64::new(0) }; _],
-            queue: [const { AtomicU64::new(0) }; _],
-            device: [const { AtomicU64::new(0) }; _],
+            buff: [const { AtomicU64::new(0) }; 7],
+            queue: [const { AtomicU64::new(0) }; 2],
+            device: [const { AtomicU64::new(0) }; IFINDEX + 1],
         });
         set(&new.buff[4], address(&new.queue));
         set(&new.queue[0], address(&new.device));

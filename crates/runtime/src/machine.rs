@@ -36,6 +36,12 @@ pub struct CallingBack {
     pub rounds: Rounds,
 }
 
+impl std::fmt::Debug for CallingBack {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CallingBack").finish_non_exhaustive()
+    }
+}
+
 /// State that the handlers share. Between runs no function is active; registers and other state that programs write before
 /// they read it keep their values.
 pub struct Machine {
@@ -56,6 +62,12 @@ pub struct Machine {
     pub calling_back: Vec<CallingBack>,
 }
 
+impl std::fmt::Debug for Machine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Machine").finish_non_exhaustive()
+    }
+}
+
 impl Machine {
     /// An idle machine, for programs whose stack ends at an address.
     pub fn new(stack_top: u64) -> Self {
@@ -67,8 +79,8 @@ impl Machine {
             stack_top,
             result: 0,
             depth: 0,
-            callers: [const { MaybeUninit::uninit() }; _],
-            rounds_left: [0; _],
+            callers: [const { MaybeUninit::uninit() }; MAX_FRAMES - 1],
+            rounds_left: [0; MAX_FRAMES],
             calling_back: Vec::new(),
         }
     }

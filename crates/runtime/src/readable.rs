@@ -18,6 +18,12 @@ pub struct Readable {
     stack_len: u64,
 }
 
+impl std::fmt::Debug for Readable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Readable").finish_non_exhaustive()
+    }
+}
+
 impl Default for Readable {
     fn default() -> Self {
         Self { maps: std::ptr::null(), count: 0, stack_end: 0, stack_len: 0 }

@@ -111,6 +111,12 @@ pub struct Regions {
     pub inner_maps: Vec<Arc<Map>>,
 }
 
+impl fmt::Debug for Regions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Regions").finish_non_exhaustive()
+    }
+}
+
 impl Regions {
     /// The memory of a program that begins to run with its stack below an address: the packet of a frame, which may be null, memory of
     /// the caller, and maps.

@@ -16,6 +16,12 @@ pub struct Rounds {
     rest: Rest,
 }
 
+impl std::fmt::Debug for Rounds {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rounds").finish_non_exhaustive()
+    }
+}
+
 /// The remaining calls.
 enum Rest {
     /// For numbers below this one.

@@ -14,6 +14,12 @@ pub struct RunRules {
     pub meaning: Meaning,
 }
 
+impl std::fmt::Debug for RunRules {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunRules").finish_non_exhaustive()
+    }
+}
+
 impl RunRules {
     /// The rules of a program type; `None` if frame and verdict are all.
     #[must_use]

@@ -15,6 +15,12 @@ pub struct Timers {
     pub(crate) no_packet: Option<Box<Burst>>,
 }
 
+impl std::fmt::Debug for Timers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Timers").finish_non_exhaustive()
+    }
+}
+
 impl Default for Timers {
     fn default() -> Self {
         Self { queue: TimerQueue::new(), firing: 0, no_packet: None }

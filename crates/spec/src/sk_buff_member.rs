@@ -18,6 +18,7 @@ pub struct SkBuffMember {
 
 /// The reason why a member cannot be set.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum MemberError {
     /// There is no such member.
     #[error("`__sk_buff` has no field `{0}` that packets arrive with")]

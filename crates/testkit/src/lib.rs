@@ -2,6 +2,7 @@
 //!
 //! Unpublished. `tests/cases/README.md` describes the format of text cases.
 #![deny(unsafe_code)]
+#![allow(missing_debug_implementations, reason = "what tests are made of is not published")]
 
 pub mod adapted;
 pub mod any_engine;

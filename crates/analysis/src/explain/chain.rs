@@ -20,6 +20,12 @@ pub struct ChainExplainer {
     is_program: bool,
 }
 
+impl std::fmt::Debug for ChainExplainer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ChainExplainer").finish_non_exhaustive()
+    }
+}
+
 /// Explanation of a packet's way through a chain.
 #[derive(Clone, Debug)]
 pub struct ChainExplanation {

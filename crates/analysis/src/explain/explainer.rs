@@ -22,6 +22,12 @@ pub struct Explainer {
     pub(crate) wants_all: bool,
 }
 
+impl std::fmt::Debug for Explainer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Explainer").finish_non_exhaustive()
+    }
+}
+
 impl Explainer {
     /// An explainer of a program, of any engine; it runs on the plain interpreter. Keys and values of maps are shown by the types of the
     /// program's object.

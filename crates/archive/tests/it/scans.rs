@@ -211,12 +211,12 @@ fn a_filter_is_compiled_once_for_each_link() {
 
 #[test]
 fn sources_that_are_no_captures_are_named() {
-    let error = Source::open("no such file").err().expect("an error");
+    let error = Source::open("no such file").expect_err("an error");
     assert!(with_causes(&error).starts_with("no such file: No such file"), "{error}");
-    let error = Source::open(example("")).err().expect("an error");
+    let error = Source::open(example("")).expect_err("an error");
     assert!(with_causes(&error).ends_with("it is no file, in which bytes can be read anywhere"), "{error}");
     for bytes in [&b""[..], b"x", b"not a capture at all, but long enough"] {
-        let error = Opened::open(in_memory("name", bytes.to_vec()), None).err().expect("an error");
+        let error = Opened::open(in_memory("name", bytes.to_vec()), None).expect_err("an error");
         assert!(with_causes(&error).starts_with("name: "), "{error}");
     }
 }

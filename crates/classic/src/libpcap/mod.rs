@@ -24,6 +24,12 @@ pub struct Libpcap {
     functions: Functions,
 }
 
+impl std::fmt::Debug for Libpcap {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Libpcap").finish_non_exhaustive()
+    }
+}
+
 /// libpcap is not installed, or incompatible.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("libpcap, which compiles filter expressions, cannot be loaded: {0}")]
@@ -218,6 +224,12 @@ impl Libpcap {
 pub struct Prepared<'a> {
     libpcap: &'a Libpcap,
     insns: Vec<Insn>,
+}
+
+impl std::fmt::Debug for Prepared<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Prepared").finish_non_exhaustive()
+    }
 }
 
 impl Prepared<'_> {

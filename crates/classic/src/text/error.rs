@@ -16,6 +16,7 @@ pub struct TextError {
 
 /// A syntax error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Problem {
     /// An unexpected token.
     #[error("expected {wanted}, found {found}")]

@@ -15,7 +15,7 @@ pub(crate) enum NamedProgramError {
     #[error("{0}")]
     Refused(Box<Diagnosis>),
     #[error("{name}")]
-    NotLoaded { name: String, source: Box<NoProgram> },
+    NotLoaded { name: String, source: Box<ProgramError> },
 }
 
 impl NamedProgramError {
@@ -86,7 +86,7 @@ pub(crate) fn noting_unfilled<T>(collection: &Collection, load: impl FnOnce() ->
 pub(crate) fn note_unfilled(collection: &Collection, known: usize) {
     for UnfilledEntry { map, index, program, error } in collection.unfilled().iter().skip(known) {
         let reason = match &**error {
-            NoProgram::Refused(refused) => format!("program {program}: {}", refused.refusal.cause),
+            ProgramError::Refused(refused) => format!("program {program}: {}", refused.refusal.cause),
             error => paceline::with_causes(error),
         };
         console::note(format_args!(

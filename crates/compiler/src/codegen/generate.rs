@@ -37,6 +37,12 @@ pub struct Room<O> {
     allocator: Allocator,
 }
 
+impl<O> std::fmt::Debug for Room<O> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Room").finish_non_exhaustive()
+    }
+}
+
 impl<O> Default for Room<O> {
     fn default() -> Self {
         Self { selected: Selected::default(), kept: Selected::default(), allocator: Allocator::default() }
@@ -178,6 +184,12 @@ pub struct Plan<'f> {
     order: Vec<(Block, u32)>,
     /// The places of blocks in the order.
     places: Side<Block, u32>,
+}
+
+impl std::fmt::Debug for Plan<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Plan").finish_non_exhaustive()
+    }
 }
 
 impl<'f> Plan<'f> {

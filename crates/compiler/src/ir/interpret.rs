@@ -112,6 +112,12 @@ pub struct Interpreter<'a, M> {
     budget: u64,
 }
 
+impl<'a, M> std::fmt::Debug for Interpreter<'a, M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Interpreter").finish_non_exhaustive()
+    }
+}
+
 /// Values of a running function.
 struct Frame<'a> {
     id: FuncId,

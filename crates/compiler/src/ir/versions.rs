@@ -27,6 +27,12 @@ pub struct Versions<const N: usize> {
     before: Vec<[Version; N]>,
 }
 
+impl<const N: usize> std::fmt::Debug for Versions<N> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Versions").finish_non_exhaustive()
+    }
+}
+
 impl<const N: usize> Versions<N> {
     /// The versions in a graph in which the last writes of each block, by its position, are these.
     ///

@@ -51,6 +51,12 @@ pub struct Chain {
     shared: Arc<Shared>,
 }
 
+impl std::fmt::Debug for Chain {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Chain").finish_non_exhaustive()
+    }
+}
+
 impl Chain {
     /// A chain of programs of any engines; the programs are the graph's nodes, in order. They are called one by one.
     ///

@@ -22,6 +22,12 @@ pub struct ChainPart {
     state: Arc<State>,
 }
 
+impl std::fmt::Debug for ChainPart {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ChainPart").finish_non_exhaustive()
+    }
+}
+
 struct State {
     verified: Arc<Verified>,
     /// At a fixed address, which code refers to.

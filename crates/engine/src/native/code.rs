@@ -19,6 +19,12 @@ pub struct NativeCode<'a> {
     maps: &'a [Arc<Map>],
 }
 
+impl std::fmt::Debug for NativeCode<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NativeCode").finish_non_exhaustive()
+    }
+}
+
 impl Program {
     /// The program's native code, if it was compiled.
     #[must_use]

@@ -36,6 +36,12 @@ pub struct Image {
     pub(super) targets: Vec<(u64, Target)>,
 }
 
+impl std::fmt::Debug for Image {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Image").finish_non_exhaustive()
+    }
+}
+
 impl Image {
     /// An image that searches in Rust, by the addresses of entries or by the numbers of slots.
     pub(super) fn searching(targets: Vec<(u64, Target)>, keys_are_addresses: bool) -> Self {

@@ -40,6 +40,12 @@ impl Map {
 #[derive(Clone, Copy)]
 pub struct ProgramSide<'a>(&'a Map);
 
+impl std::fmt::Debug for ProgramSide<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ProgramSide").finish_non_exhaustive()
+    }
+}
+
 impl<'a> ProgramSide<'a> {
     /// Access of programs to the values.
     #[inline]

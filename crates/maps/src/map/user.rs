@@ -292,6 +292,12 @@ pub struct Keys<'a> {
     cursor: KeyCursor,
 }
 
+impl std::fmt::Debug for Keys<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Keys").finish_non_exhaustive()
+    }
+}
+
 impl<'a> Keys<'a> {
     pub(super) fn new(map: &'a Map) -> Self {
         Self { map, cursor: KeyCursor::default() }
@@ -312,6 +318,12 @@ pub struct KeyCursor {
     part: usize,
     keys: Vec<u8>,
     next: usize,
+}
+
+impl std::fmt::Debug for KeyCursor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KeyCursor").finish_non_exhaustive()
+    }
 }
 
 impl KeyCursor {

@@ -2,6 +2,7 @@
 
 /// Reasons why a text cannot be parsed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum NetworkError {
     /// Invalid JSON.
     #[error("line {line}, column {column}: {problem}")]
@@ -35,6 +36,7 @@ pub enum NetworkError {
 
 /// The cause of an error in an entry or a line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Problem {
     /// The entry is not an interface, address, route, neighbor, rule or setting.
     #[error("this is nothing that ip-address, -route, -neighbour, -rule or -netconf print")]

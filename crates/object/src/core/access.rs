@@ -242,7 +242,8 @@ impl<'a> Access<'a> {
                 break;
             }
         }
-        text.truncate(text.floor_char_boundary(LONGEST_TEXT));
+        let end = (0..=LONGEST_TEXT.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+        text.truncate(end.unwrap_or_default());
         text
     }
 }

@@ -34,6 +34,12 @@ pub struct ChainLoadOptions<'a> {
     pub contents: &'a [Vec<MapContents>],
 }
 
+impl std::fmt::Debug for ChainLoadOptions<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ChainLoadOptions").finish_non_exhaustive()
+    }
+}
+
 impl Default for ChainLoadOptions<'_> {
     /// Those of [`LoadOptions`]; programs are verified.
     fn default() -> Self {
@@ -50,6 +56,12 @@ pub struct ChainPart {
     pub collection: Collection,
 }
 
+impl std::fmt::Debug for ChainPart {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ChainPart").finish_non_exhaustive()
+    }
+}
+
 /// What a chain file describes, made: a [`LiveChain`] can be made of it, or changed to it by [`Change::All`](crate::Change::All).
 #[derive(Clone)]
 pub struct LoadedChain {
@@ -62,6 +74,12 @@ pub struct LoadedChain {
     pub order: Order,
     /// Maps that were kept from the parts before: the object's name and the map's.
     pub kept: Vec<(String, String)>,
+}
+
+impl std::fmt::Debug for LoadedChain {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LoadedChain").finish_non_exhaustive()
+    }
 }
 
 impl LoadedChain {

@@ -18,6 +18,12 @@ pub struct Symbols<'a> {
     targets: BTreeSet<usize>,
 }
 
+impl std::fmt::Debug for Symbols<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Symbols").finish_non_exhaustive()
+    }
+}
+
 impl<'a> Symbols<'a> {
     /// Those of a program of an object.
     #[must_use]

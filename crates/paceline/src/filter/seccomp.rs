@@ -13,6 +13,12 @@ pub struct Seccomp {
     program: MemoryProgram,
 }
 
+impl std::fmt::Debug for Seccomp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Seccomp").finish_non_exhaustive()
+    }
+}
+
 impl Seccomp {
     /// Converts a program that was checked for [`Purpose::Seccomp`](super::Purpose::Seccomp).
     ///

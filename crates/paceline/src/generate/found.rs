@@ -113,6 +113,7 @@ pub struct Failure {
 
 /// What an input did instead of meeting its goal.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Missed {
     /// It went another way.
     #[error("the run took another way")]

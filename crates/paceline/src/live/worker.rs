@@ -31,6 +31,12 @@ pub struct ChainWorker {
     mode: Mode,
 }
 
+impl std::fmt::Debug for ChainWorker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ChainWorker").finish_non_exhaustive()
+    }
+}
+
 impl ChainWorker {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
         let version = Arc::clone(&lock(&shared.current));

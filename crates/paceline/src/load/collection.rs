@@ -33,6 +33,12 @@ pub struct Collection {
 /// A program that is verified and compiled once.
 pub(crate) type Prepared = Mutex<Option<Arc<VerifiedProgram>>>;
 
+impl std::fmt::Debug for Collection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Collection").field("engine", &self.engine()).finish_non_exhaustive()
+    }
+}
+
 /// A map that could not be made.
 #[derive(Debug)]
 pub struct MissingMap {

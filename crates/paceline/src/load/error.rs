@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::causes::with_causes;
-use paceline_engine::{Engine, EngineError, InstallError, ProgramError};
+use paceline_engine::{Engine, EngineError, InstallError, MalformedProgram};
 use paceline_maps::{CreateError, CreateErrorKind, FillError, Mismatch};
 use paceline_object::SkippedProgram;
 use paceline_spec::Errno;

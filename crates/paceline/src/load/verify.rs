@@ -83,6 +83,12 @@ pub struct VerifiedProgram {
     btf: Option<Arc<Btf>>,
 }
 
+impl fmt::Debug for VerifiedProgram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("VerifiedProgram").field("program", &self.program).finish_non_exhaustive()
+    }
+}
+
 impl VerifiedProgram {
     pub(crate) fn new(program: Program, verified: Verified, time: Duration) -> Self {
         Self { program, verified: Arc::new(verified), time, btf: None }

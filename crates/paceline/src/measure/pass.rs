@@ -56,6 +56,12 @@ pub enum Runner<'a> {
     Chain(&'a mut ChainWorker),
 }
 
+impl std::fmt::Debug for Runner<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Runner").finish_non_exhaustive()
+    }
+}
+
 /// A program or chain that is measured, with its surroundings.
 pub struct Contender<'a> {
     /// The program or chain.
@@ -66,6 +72,12 @@ pub struct Contender<'a> {
     pub origin: Origin,
     /// Its ring buffers among other maps: they are emptied after each pass, as the program would find them full.
     pub maps: Vec<Arc<Map>>,
+}
+
+impl std::fmt::Debug for Contender<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Contender").finish_non_exhaustive()
+    }
 }
 
 impl Contender<'_> {
@@ -93,6 +105,7 @@ fn fill(
 
 /// The reason why nothing is measured.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum MeasureError {
     /// A packet is too long for a frame.
     #[error(transparent)]
@@ -115,6 +128,12 @@ pub struct Room {
     singles: Vec<Burst>,
     cold: Vec<u8>,
     waits: Waits,
+}
+
+impl std::fmt::Debug for Room {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Room").finish_non_exhaustive()
+    }
 }
 
 impl Room {

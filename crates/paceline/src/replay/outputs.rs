@@ -14,6 +14,12 @@ pub struct Outputs<'a> {
     pub dropped: Option<CaptureWriter<'a>>,
 }
 
+impl std::fmt::Debug for Outputs<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Outputs").finish_non_exhaustive()
+    }
+}
+
 pub(super) fn finish(outputs: Outputs<'_>, reader: &CaptureReader<'_>) -> Result<(), ReplayError> {
     if let Some(out) = outputs.passed {
         out.finish(reader.records()).map_err(ReplayError::WritePassed)?;

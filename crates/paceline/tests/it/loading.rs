@@ -36,7 +36,7 @@ fn a_missing_map_is_that_of_the_programs_that_name_it() {
     let mut alone = object.clone();
     alone.specs_mut().programs.retain(|program| program.name == "plain");
     alone.specs_mut().skipped.clear();
-    let error = alone.load(&LoadOptions::default()).err().expect("nobody else can want it");
+    let error = alone.load(&LoadOptions::default()).expect_err("nobody else can want it");
     assert!(matches!(error, SetupError::Unnamed(_)), "{error}");
     assert_eq!(error.to_string(), "map \"sized\": max_entries is zero (EINVAL)");
 }

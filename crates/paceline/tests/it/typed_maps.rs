@@ -88,7 +88,7 @@ fn what_does_not_fit_is_named() {
     rules.update_with(&flow, &rule, UpdateMode::Exist).unwrap();
     assert_eq!(rules.lookup(&flow), Ok(Some(rule)));
 
-    let error = |key, value| paceline::with_causes(&rules.update(&key, &value, 0).unwrap_err());
+    let error = |key, value| paceline::with_causes(&rules.insert(&key, &value).unwrap_err());
     assert_eq!(
         error(json!({"address": [1, 2, 3, 4, 5]}), json!({})),
         "map rules, key: .address: 5 elements do not fit into an array of 4"

@@ -19,10 +19,16 @@ pub struct Area {
     arriving: [u64; SkBuff::WORDS],
 }
 
+impl std::fmt::Debug for Area {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Area").finish_non_exhaustive()
+    }
+}
+
 impl Default for Area {
     fn default() -> Self {
-        let words = [const { AtomicU64::new(0) }; _];
-        Self { words, tunnel: Tunnel::default(), arriving: [0; _] }
+        let words = [const { AtomicU64::new(0) }; SkBuff::WORDS];
+        Self { words, tunnel: Tunnel::default(), arriving: [0; SkBuff::WORDS] }
     }
 }
 

@@ -16,6 +16,12 @@ pub struct Held {
     kernel_context: Option<Box<KernelContext>>,
 }
 
+impl std::fmt::Debug for Held {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Held").finish_non_exhaustive()
+    }
+}
+
 impl Held {
     /// Keeps a connection for the running program, and returns the address of its record.
     pub fn keep_connection(&mut self, connection: Arc<Connection>) -> u64 {

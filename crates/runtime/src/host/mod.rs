@@ -40,12 +40,24 @@ pub struct Effects {
     receivers: Receivers,
 }
 
+impl std::fmt::Debug for Effects {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Effects").finish_non_exhaustive()
+    }
+}
+
 /// What chains and dispatchers count.
 pub struct Counts {
     /// The counters of the running chain, by node and verdict; null if nothing is counted.
     chain: *mut u64,
     /// Calls for which a dispatcher had no direct jump.
     pub misses: u64,
+}
+
+impl std::fmt::Debug for Counts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Counts").finish_non_exhaustive()
+    }
 }
 
 /// Look-ups that run ahead of a burst.
@@ -55,6 +67,12 @@ pub struct LookAhead {
     pub walks: Option<Box<Walks>>,
     /// Whether they pay, by program.
     pub trials: Trials,
+}
+
+impl std::fmt::Debug for LookAhead {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LookAhead").finish_non_exhaustive()
+    }
 }
 
 /// The surroundings of one worker. Programs that run on different threads have different hosts.
@@ -82,6 +100,12 @@ pub struct Host {
     pub receivers: Receivers,
     /// The stack of all functions.
     pub stack: Stack,
+}
+
+impl std::fmt::Debug for Host {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Host").finish_non_exhaustive()
+    }
 }
 
 // SAFETY: the pointers to the frame and to maps are used during a run only, which borrows host and frame and keeps the maps.

@@ -32,6 +32,12 @@ pub struct Receivers {
     rehearses: bool,
 }
 
+impl std::fmt::Debug for Receivers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Receivers").finish_non_exhaustive()
+    }
+}
+
 impl Default for Receivers {
     /// Traces go to standard error, events nowhere.
     fn default() -> Self {

@@ -34,6 +34,12 @@ pub struct Run {
     pub(crate) held_lock: u64,
 }
 
+impl std::fmt::Debug for Run {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Run").finish_non_exhaustive()
+    }
+}
+
 impl Default for Run {
     fn default() -> Self {
         Self {

@@ -16,6 +16,12 @@ const STACK_FRAMES: usize = MAX_FRAMES * (MAX_TAIL_CALLS as usize + 1);
 /// The stack of all functions, reused from run to run. Atomics, because programs access it by address.
 pub struct Stack(Box<[AtomicU64]>);
 
+impl std::fmt::Debug for Stack {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stack").finish_non_exhaustive()
+    }
+}
+
 impl Default for Stack {
     /// Zeroed pages of the system, which are committed when they are used.
     fn default() -> Self {

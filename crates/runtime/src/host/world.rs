@@ -21,6 +21,12 @@ pub struct World {
     arrivals: Arrivals,
 }
 
+impl std::fmt::Debug for World {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("World").finish_non_exhaustive()
+    }
+}
+
 /// A random secret of this process.
 fn common_secret() -> u64 {
     static SECRET: OnceLock<u64> = OnceLock::new();

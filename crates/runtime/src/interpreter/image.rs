@@ -61,6 +61,12 @@ pub struct Entries {
     pub burst: BurstEntry,
 }
 
+impl std::fmt::Debug for Entries {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Entries").finish_non_exhaustive()
+    }
+}
+
 /// A program made ready for an engine. Its address is the token in program arrays.
 #[derive(Clone)]
 pub struct Image {
@@ -92,6 +98,12 @@ pub struct Image {
     pub staged: Option<Staged>,
 }
 
+impl std::fmt::Debug for Image {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Image").finish_non_exhaustive()
+    }
+}
+
 /// Look-ups ahead of a burst.
 pub struct Ahead {
     pub(super) slice: Image,
@@ -100,6 +112,12 @@ pub struct Ahead {
     pub(super) from_packets: u64,
     /// Whether it is found by trials if they pay.
     pub(super) tries: bool,
+}
+
+impl std::fmt::Debug for Ahead {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ahead").finish_non_exhaustive()
+    }
 }
 
 /// A program or chain whose bursts run in stages.
@@ -111,6 +129,12 @@ pub struct Staged {
     pub burst_entry: BurstEntry,
 }
 
+impl std::fmt::Debug for Staged {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Staged").finish_non_exhaustive()
+    }
+}
+
 /// Native code of a program.
 #[derive(Clone)]
 pub struct Native {
@@ -118,6 +142,12 @@ pub struct Native {
     pub block: Arc<dyn Any + Send + Sync>,
     /// Address at which the code is entered.
     pub entry: usize,
+}
+
+impl std::fmt::Debug for Native {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Native").finish_non_exhaustive()
+    }
 }
 
 /// CPUs that a per-CPU array has values for; `None` for other maps.

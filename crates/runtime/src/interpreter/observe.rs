@@ -52,6 +52,12 @@ pub struct Observed<'a> {
     pub(crate) host: &'a Host,
 }
 
+impl std::fmt::Debug for Observed<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Observed").finish_non_exhaustive()
+    }
+}
+
 impl Observed<'_> {
     /// The instruction.
     #[must_use]

@@ -19,6 +19,12 @@ pub struct Operations {
     pub(super) words: usize,
 }
 
+impl std::fmt::Debug for Operations {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Operations").finish_non_exhaustive()
+    }
+}
+
 impl Operations {
     #[cfg_attr(
         not(any(test, feature = "variants")),

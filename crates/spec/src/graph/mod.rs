@@ -134,6 +134,7 @@ pub struct Graph {
 
 /// Reasons why edges are invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum GraphError {
     /// The graph has no node.
     #[error("a chain needs a program")]

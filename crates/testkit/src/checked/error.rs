@@ -3,7 +3,7 @@
 use paceline_compiler::internal::Internal;
 use paceline_compiler::native::machine::x64::AssembleError;
 use paceline_engine::exec::ExecError;
-use paceline_engine::{EngineError, ProgramError};
+use paceline_engine::{EngineError, MalformedProgram};
 use paceline_isa::Insn;
 
 /// Reasons why there is no checked code for a program; slots count from 0.
@@ -49,7 +49,7 @@ pub enum CheckedError {
     Memory(#[from] ExecError),
     /// The program is malformed, or no engine has what it needs.
     #[error(transparent)]
-    Program(#[from] ProgramError),
+    Program(#[from] MalformedProgram),
     /// A verified program cannot be loaded.
     #[error(transparent)]
     Engine(#[from] EngineError),

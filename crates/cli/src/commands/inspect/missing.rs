@@ -77,12 +77,12 @@ fn of_program(program: &ProgramSurvey<'_>, collection: &Collection) -> Vec<Missi
     }
     match collection.program_unverified(Some(name)) {
         // The map is listed.
-        Ok(_) | Err(NoProgram::Maps { .. }) => Vec::new(),
-        Err(NoProgram::Malformed { source, .. }) if collection.program(Some(name)).is_err() => {
-            let error = NoProgram::Malformed { name: name.clone(), source: source.clone() };
+        Ok(_) | Err(ProgramError::Maps { .. }) => Vec::new(),
+        Err(ProgramError::Malformed { source, .. }) if collection.program(Some(name)).is_err() => {
+            let error = ProgramError::Malformed { name: name.clone(), source: source.clone() };
             vec![Missing { user, what: with_causes(&source), unsupported: error.is_unsupported() }]
         }
-        Err(NoProgram::Malformed { .. }) => Vec::new(),
+        Err(ProgramError::Malformed { .. }) => Vec::new(),
         Err(error) => vec![Missing { user, what: with_causes(&error), unsupported: error.is_unsupported() }],
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn answer(
         Request::MapDump { map } => dump(&named(map, &loaded.parts)?, loaded),
         Request::MapGet { map, key } => found(named(map, &loaded.parts)?.lookup(key)),
         Request::MapSet { map, key, value } => {
-            let changed = named(map, &loaded.parts)?.update(key, value, 0);
+            let changed = named(map, &loaded.parts)?.insert(key, value);
             changed.map(|()| Json::Null).map_err(|error| with_causes(&error))
         }
         Request::MapDelete { map, key } => match named(map, &loaded.parts)?.delete(key) {

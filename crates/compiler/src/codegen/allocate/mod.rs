@@ -67,6 +67,12 @@ pub struct Allocator {
     allocation: Allocation,
 }
 
+impl std::fmt::Debug for Allocator {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Allocator").finish_non_exhaustive()
+    }
+}
+
 impl Default for Allocator {
     fn default() -> Self {
         Self {

@@ -31,6 +31,7 @@ pub struct FileError {
 
 /// An error in a chain file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum FileProblem {
     /// Invalid TOML.
     #[error("{0}")]

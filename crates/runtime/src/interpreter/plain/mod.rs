@@ -58,7 +58,14 @@ pub struct Machine<'a> {
     pub host: &'a mut Host,
 }
 
+impl std::fmt::Debug for Machine<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Machine").finish_non_exhaustive()
+    }
+}
+
 /// Target of an allowed memory access.
+#[derive(Debug)]
 pub enum Place {
     /// Memory at an address.
     Memory(u64),
@@ -67,6 +74,7 @@ pub enum Place {
 }
 
 /// Successor of an instruction.
+#[derive(Debug)]
 pub enum Next {
     /// The next instruction.
     Follow,
@@ -79,6 +87,7 @@ pub enum Next {
 }
 
 /// The plain interpreter.
+#[derive(Debug)]
 pub struct Plain;
 
 impl Interpreter for Plain {

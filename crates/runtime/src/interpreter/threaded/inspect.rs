@@ -24,6 +24,12 @@ pub struct Handler {
     pub may_end: bool,
 }
 
+impl std::fmt::Debug for Handler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Handler").finish_non_exhaustive()
+    }
+}
+
 /// All handlers.
 #[must_use]
 pub fn all() -> Vec<Handler> {
