@@ -98,13 +98,7 @@ impl Elements {
     }
 
     /// Adds or replaces the element of a key, with the payload that `write` writes.
-    fn set(
-        &self,
-        key: &[u8],
-        mode: UpdateMode,
-        caller: Caller,
-        write: impl Fn(u32),
-    ) -> Result<(), Errno> {
+    fn set(&self, key: &[u8], mode: UpdateMode, caller: Caller, write: impl Fn(u32)) -> Result<(), Errno> {
         let mut entry = self.table.lock(key);
         mode.check(entry.slot().is_some())?;
         if entry.put_own(key, &write) {
