@@ -23,7 +23,6 @@ pub struct FrameMeta {
 
 /// Reasons why a packet cannot be added to a burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum PushError {
     /// The burst holds as many frames as it can.
     #[error("burst is full")]

@@ -65,7 +65,7 @@ impl Collection {
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # use paceline::{LoadOptions, Object};
+    /// # use paceline::{LoadOptions, Object, with_causes};
     /// # use serde_json::json;
     /// # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/counter.o");
     /// let counter = Object::open(path)?.load(&LoadOptions::default())?;
@@ -74,7 +74,8 @@ impl Collection {
     /// assert_eq!(by_ethertype.lookup(&json!(0x0800))?, Some(json!({"packets": 2, "bytes": 120})));
     ///
     /// let error = by_ethertype.lookup(&json!(65536)).unwrap_err();
-    /// assert_eq!(error.to_string(), "map by_ethertype, key: 65536 does not fit into `__u16` (0 to 65535)");
+    /// let text = with_causes(&error);
+    /// assert_eq!(text, "map by_ethertype, key: 65536 does not fit into `__u16` (0 to 65535)");
     /// # Ok(())
     /// # }
     /// ```

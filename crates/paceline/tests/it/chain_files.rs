@@ -149,6 +149,6 @@ fn errors_have_the_place_in_the_file_and_the_cause_as_data() {
     std::fs::write(&path, b"# \xc3\xa4\n[objects]\n\xff").unwrap();
     let binary = ChainSource::read(&path).unwrap_err().to_string();
     assert_eq!(binary, format!("{}:3:1: not valid UTF-8", path.display()));
-    let missing = ChainSource::read("none/chain.toml").unwrap_err().to_string();
+    let missing = paceline::with_causes(&ChainSource::read("none/chain.toml").unwrap_err());
     assert_eq!(missing, "none/chain.toml: No such file or directory (os error 2)");
 }

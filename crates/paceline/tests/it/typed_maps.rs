@@ -115,7 +115,7 @@ fn what_does_not_fit_is_named() {
     assert_eq!(*shares.map().typed::<u16, PerCpu<u32>>().unwrap().lookup(&1).unwrap().unwrap(), [5, 6]);
     let untyped = types.json_map("untyped").unwrap();
     assert_eq!(
-        untyped.insert(&json!(0), &json!([1, 2])).unwrap_err().to_string(),
+        paceline::with_causes(&untyped.insert(&json!(0), &json!([1, 2])).unwrap_err()),
         "map untyped, value: the map has no types, so this must be a list of 6 bytes, such as [\"0x0a\", \"0x00\"]"
     );
 }
