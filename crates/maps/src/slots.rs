@@ -211,11 +211,6 @@ impl OwnLane<'_> {
         self.lane.take(self.slots)
     }
 
-    /// As of [`Slots::put_back`].
-    pub(crate) fn put_back(&mut self, slot: u32) {
-        self.lane.free.push_front(slot);
-    }
-
     /// As of [`Slots::retire`].
     pub(crate) fn retire(&mut self, slot: u32) {
         self.lane.retire(slot, self.slots);

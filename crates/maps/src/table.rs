@@ -373,13 +373,6 @@ impl Table {
         Ok(Spare { table: self, slot: Some(slot) })
     }
 
-    /// Fills a slot that nobody else has.
-    fn fill(&self, slot: u32, key: &[u8], hash: u64, write: impl FnOnce(u32)) {
-        words::fill(self.words_of_key(slot), key);
-        write(slot);
-        self.set_state(slot, Some(hash));
-    }
-
     /// The right to add an element; `None` when the table is full.
     pub(crate) fn permit(&self) -> Option<Permit<'_>> {
         self.slots.permit()
@@ -510,6 +503,16 @@ impl Drop for Spare<'_> {
     }
 }
 
+/// What became of an element that was to be put into a slot of the thread's own lane.
+pub(crate) enum Own<'a> {
+    /// It is in the table.
+    Put,
+    /// The lane has no slot.
+    NoSlot,
+    /// The table is full; the element is in the slot.
+    NoPermit(Spare<'a>),
+}
+
 /// A key that this thread alone may change.
 pub(crate) struct Locked<'a> {
     table: &'a Table,
@@ -552,32 +555,33 @@ impl<'a> Locked<'a> {
         Ok(())
     }
 
-    /// Gives the key a slot of this thread's lane, with the payload that `write` writes, instead of its own if it has one. False, and
-    /// nothing is changed, if the lane has none, or the table is full, or has timers, which may end only without the lane's lock.
-    pub(crate) fn put_own(&mut self, key: &[u8], write: impl FnOnce(u32)) -> bool {
+    /// Gives the key a slot of this thread's lane, with the payload that `write` writes, instead of its own if it has one. Tables with
+    /// timers have no slots for it: these may end only without the lane's lock.
+    pub(crate) fn put_own(&mut self, key: &[u8], write: impl FnOnce(u32)) -> Own<'a> {
         let table = self.table;
         if table.timers.is_some() {
-            return false;
+            return Own::NoSlot;
         }
         let mut lane = table.slots.own_lane();
-        let Some(slot) = lane.take() else { return false };
+        let Some(slot) = lane.take() else { return Own::NoSlot };
+        words::fill(table.words_of_key(slot), key);
+        write(slot);
         let Some((place, old)) = self.found else {
-            let Some(permit) = table.slots.permit() else {
-                lane.put_back(slot);
-                return false;
-            };
             drop(lane);
-            table.fill(slot, key, self.hash, write);
+            let Some(permit) = table.slots.permit() else {
+                return Own::NoPermit(Spare { table, slot: Some(slot) });
+            };
             permit.spend();
+            table.set_state(slot, Some(self.hash));
             table.index.insert(self.hash, slot);
-            return true;
+            return Own::Put;
         };
-        table.fill(slot, key, self.hash, write);
+        table.set_state(slot, Some(self.hash));
         table.touch(slot);
         table.index.replace(place, slot);
         table.set_state(old, None);
         lane.retire(old);
-        true
+        Own::Put
     }
 
     /// Takes the key out; false where it had no slot.

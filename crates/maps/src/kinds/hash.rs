@@ -15,7 +15,7 @@ use crate::map_ops::{Batches, KeySpace, MapOps};
 use crate::mode::UpdateMode;
 use crate::slab::{Shape, Slab, WORD, prefetch_bytes};
 use crate::slots::{Caller, Permit};
-use crate::table::{Found, Locked, Spare, Table, TableShape};
+use crate::table::{Found, Locked, Own, Spare, Table, TableShape};
 use crate::timer::Timers;
 use crate::walks::AheadFunction;
 use crate::{spin_lock, words};
@@ -101,13 +101,18 @@ impl Elements {
     fn set(&self, key: &[u8], mode: UpdateMode, caller: Caller, write: impl Fn(u32)) -> Result<(), Errno> {
         let mut entry = self.table.lock(key);
         mode.check(entry.slot().is_some())?;
-        if entry.put_own(key, &write) {
-            return Ok(());
-        }
+        let own = entry.put_own(key, &write);
         drop(entry);
-        let mut spare = self.table.spare(key, caller)?;
-        write(spare.slot());
-        self.put(key, mode, |entry, permit| entry.put(&mut spare, permit))
+        let (mut spare, permit) = match own {
+            Own::Put => return Ok(()),
+            Own::NoPermit(spare) => (spare, self.clock.as_ref().and_then(|clock| clock.evict(&self.table))),
+            Own::NoSlot => {
+                let spare = self.table.spare(key, caller)?;
+                write(spare.slot());
+                (spare, None)
+            }
+        };
+        self.put(key, mode, permit, |entry, permit| entry.put(&mut spare, permit))
     }
 
     /// Changes the element of a key where it is, or gives it one that `new` fills.
@@ -127,7 +132,7 @@ impl Elements {
                 new(fresh.slot());
                 spare = Some(fresh);
             }
-            let put = self.put(key, mode, |entry, permit| match (entry.slot(), &mut spare) {
+            let put = self.put(key, mode, None, |entry, permit| match (entry.slot(), &mut spare) {
                 (Some(slot), _) => {
                     change(slot);
                     self.table.touch(slot);
@@ -151,14 +156,15 @@ impl Elements {
         Ok(())
     }
 
-    /// Lets `put` change the key's element while no other thread can, and makes room as long as it finds none.
+    /// Lets `put` change the key's element while no other thread can, with the permit if it needs one, and makes room as long as it finds
+    /// none.
     fn put<'a, T>(
         &'a self,
         key: &'a [u8],
         mode: UpdateMode,
+        mut permit: Option<Permit<'a>>,
         mut put: impl FnMut(&mut Locked<'a>, &mut Option<Permit<'a>>) -> Result<T, Errno>,
     ) -> Result<T, Errno> {
-        let mut permit = None;
         // Each try that finds the table full follows an eviction, whose room other threads may take.
         for _ in 0..MAX_EVICTIONS {
             let mut entry = self.table.lock(key);
