@@ -34,7 +34,7 @@ pub enum MapError {
         source: TypeError,
     },
     /// A key or value has other fields in the object.
-    #[error("map {map}, {part}: {source}")]
+    #[error("map {map}, {part}")]
     Field {
         /// Name of the map.
         map: String,
@@ -92,7 +92,7 @@ impl Collection {
     /// paceline::btf_type!(Traffic { bytes: u64, packets: u64 });
     /// let error = collection.typed_map::<u16, Traffic>("by_ethertype").unwrap_err();
     /// assert_eq!(
-    ///     error.to_string(),
+    ///     paceline::with_causes(&error),
     ///     "map by_ethertype, value: .bytes: the object has it at offset 8, the Rust type has it at offset 0"
     /// );
     /// # Ok(())

@@ -245,24 +245,24 @@ fn the_fields_of_rust_types_are_those_of_the_object() {
     types.typed_map::<[u8; 8], [u8; 32]>("rules").unwrap();
     types.typed_map::<u16, PerCpu<u32>>("shares").unwrap();
     types.typed_map::<i32, [u8; 6]>("untyped").expect("sizes alone are known");
-    let error = types.typed_map::<Swapped, Rule>("rules").unwrap_err().to_string();
+    let error = paceline::with_causes(&types.typed_map::<Swapped, Rule>("rules").unwrap_err());
     assert_eq!(
         error,
         "map rules, key: .port: the object has it at offset 4, the Rust type has it at offset 0"
     );
-    let error = types.typed_map::<Flow, Unsigned>("rules").unwrap_err().to_string();
+    let error = paceline::with_causes(&types.typed_map::<Flow, Unsigned>("rules").unwrap_err());
     assert_eq!(error, "map rules, value: .balance: the object has __s64, the Rust type has u64");
-    let error = types.typed_map::<u64, Rule>("rules").unwrap_err().to_string();
+    let error = paceline::with_causes(&types.typed_map::<u64, Rule>("rules").unwrap_err());
     assert_eq!(error, "map rules, key: the object has struct flow, the Rust type has u64");
-    let error = types.typed_map::<i16, PerCpu<u32>>("shares").unwrap_err().to_string();
+    let error = paceline::with_causes(&types.typed_map::<i16, PerCpu<u32>>("shares").unwrap_err());
     assert_eq!(error, "map shares, key: the object has __u16, the Rust type has i16");
-    let error = types.typed_map::<u32, PerCpu<u32>>("shares").unwrap_err().to_string();
+    let error = paceline::with_causes(&types.typed_map::<u32, PerCpu<u32>>("shares").unwrap_err());
     assert!(error.contains("its keys have 2 bytes"), "sizes come first: {error}");
 
     let counter = load("examples/counter.o");
     counter.typed_map::<u16, [u64; 2]>("by_ethertype").expect("two members of the element's type");
-    let error = counter.typed_map::<u16, [u32; 4]>("by_ethertype").unwrap_err().to_string();
+    let error = paceline::with_causes(&counter.typed_map::<u16, [u32; 4]>("by_ethertype").unwrap_err());
     assert!(error.contains("the object has struct traffic, the Rust type has [u32; 4]"), "{error}");
-    let error = counter.typed_map::<u16, [i64; 2]>("by_ethertype").unwrap_err().to_string();
+    let error = paceline::with_causes(&counter.typed_map::<u16, [i64; 2]>("by_ethertype").unwrap_err());
     assert!(error.contains("value: .packets: the object has __u64, the Rust type has i64"), "{error}");
 }
