@@ -802,7 +802,7 @@ enum paceline_status paceline_host_set_context(struct paceline_host *host,
                                                uint64_t value,
                                                struct paceline_error **error);
 
-// A field of the sk_buff that the last packet's TC classifier left.
+// A field of the sk_buff that a TC classifier left of a packet that ran alone.
 enum paceline_status paceline_host_context(struct paceline_host *host,
                                            const char *name,
                                            uint64_t *value,
@@ -892,7 +892,7 @@ enum paceline_status paceline_host_set_trace(struct paceline_host *host,
 // Calls the functions of all due timers that programs started on this host; `count` gets their number.
 enum paceline_status paceline_host_fire_timers(struct paceline_host *host, uint64_t *count, struct paceline_error **error);
 
-// The sk_buff of the last packet of a TC classifier.
+// The sk_buff of a packet that ran alone through a TC classifier.
 enum paceline_status paceline_host_sk_buff(struct paceline_host *host,
                                            struct paceline_sk_buff *sk_buff,
                                            struct paceline_error **error);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ::paceline_frame::Span;
+use ::paceline_frame::{PlaceError, Span};
 use paceline::{Burst, MAX_BURST};
 
 use crate::call;
@@ -153,7 +153,11 @@ fn place(
     let chunk = lending.chunk(frame)?;
     let span = Span { offset, len: length, metadata };
     if let Err(error) = burst.place(pool.frames(), chunk, span, meta) {
-        let failure = Failure::new(paceline_status::NoRoom, &error);
+        let status = match error {
+            PlaceError::OtherPool { .. } => paceline_status::Argument,
+            _ => paceline_status::NoRoom,
+        };
+        let failure = Failure::new(status, &error);
         lending.give_back(error.into_chunk());
         return Err(failure);
     }

@@ -41,7 +41,7 @@ pub extern "C" fn paceline_host_set_context(
     })
 }
 
-/// A field of the sk_buff that the last packet's TC classifier left.
+/// A field of the sk_buff that a TC classifier left of a packet that ran alone.
 #[unsafe(no_mangle)]
 pub extern "C" fn paceline_host_context(
     host: *mut paceline_host,

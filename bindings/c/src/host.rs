@@ -281,7 +281,7 @@ pub extern "C" fn paceline_host_fire_timers(
     })
 }
 
-/// The sk_buff of the last packet of a TC classifier.
+/// The sk_buff of a packet that ran alone through a TC classifier.
 #[unsafe(no_mangle)]
 pub extern "C" fn paceline_host_sk_buff(
     host: *mut paceline_host,

@@ -395,7 +395,7 @@ impl RawMap {
     }
 
     fn entry(&self, error: &paceline::EntryError) -> Failure {
-        Failure::new(Class::Map, format!("map {}: {error}", self.codec.spec.name))
+        Failure::new(Class::Map, format!("map {}: {}", self.codec.spec.name, paceline::with_causes(error)))
     }
 }
 

@@ -95,7 +95,8 @@ impl Host {
     }
 
     /// Notes the packets that are run next, for their times and numbers. Without it the time from packets does not advance,
-    /// and events have no packet's number. The only packet of a burst gets its `sk_buff`, which a program that does not use it leaves.
+    /// and events have no packet's number. If the burst has one packet, its `sk_buff` is set here, so that
+    /// [`sk_buff`](Self::sk_buff) is right also after a program that does not use it.
     pub fn arrive(&mut self, burst: &Burst) {
         self.runtime.arrive(burst);
         if burst.len() == 1 {
@@ -154,7 +155,8 @@ impl Host {
         self.runtime.area.arriving()
     }
 
-    /// The `sk_buff` of the last program's packet, if programs of its type write one.
+    /// The `sk_buff` of a packet that ran alone, if programs of its type write one: in a burst of several native code keeps only what
+    /// its program uses.
     #[must_use]
     pub fn sk_buff(&self) -> SkBuff {
         self.runtime.area.sk_buff()

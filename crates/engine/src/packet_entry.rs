@@ -1,6 +1,5 @@
 //! Entries of single packets, with what comes before or after the image's own.
 
-use paceline_frame::Frame;
 use paceline_runtime::host::Host;
 use paceline_runtime::interpreter::image::{Entry, Image, Unset};
 
@@ -117,11 +116,6 @@ unsafe extern "C" fn translated_entry(
 ) -> u64 {
     // SAFETY: the address is guaranteed by the caller.
     let translated = unsafe { &*(image as *const Image) };
-    // Code initializes what its program uses. After a packet alone all is looked at: by the end of the run, and by the embedder.
-    if let (Some(rules), Some(_)) = (&translated.rules, &translated.native) {
-        // SAFETY: the frame is guaranteed by the caller, and the program does not use it yet.
-        host.area.enter(unsafe { &*(context as *const Frame) }, rules.area);
-    }
     // SAFETY: the frame is guaranteed by the caller.
     let r0 = unsafe { (translated.entries.packet)(context, image, r3, r4, r5, host) };
     host.run.ends_specially |= translated.translates();

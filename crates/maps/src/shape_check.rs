@@ -29,8 +29,8 @@ fn of(field: &str) -> String {
 /// Compares a Rust type with one of C, field by field: names, offsets, sizes, and signs of integers of more than a byte.
 ///
 /// An array of bytes stands for anything of its size, and so does a field for a union; an array for a structure whose members are all of the
-/// element's type; an integer for a pointer or enumeration, and for a structure with one member. A field without a member must lie where
-/// the structure of C has padding.
+/// element's type; an integer for a pointer or enumeration, and for a structure with one member; a structure of one field for a scalar. A field
+/// without a member must lie where the structure of C has padding or bitfields.
 ///
 /// # Errors
 /// The first field that differs.
@@ -104,7 +104,7 @@ impl Check<'_> {
         c: &Composite,
     ) -> Result<(), FieldMismatch> {
         let mut members = Vec::new();
-        self.members(c, 0, 0, &mut members);
+        self.members(c, 0, Depth::default(), &mut members);
         for field in fields {
             let name = field.name.trim_start_matches("r#");
             let Some(member) = members.iter().find(|member| member.name == name) else {
@@ -145,20 +145,21 @@ impl Check<'_> {
     }
 
     /// The members of a structure with those of anonymous ones, which C names alike.
-    fn members(&self, c: &Composite, base: u64, depth: usize, into: &mut Vec<Member>) {
+    fn members(&self, c: &Composite, base: u64, depth: Depth, into: &mut Vec<Member>) {
         for member in &c.members {
             let start = base + u64::from(member.bit_offset);
             match self.btf.resolve(member.ty) {
-                Ok((_, Type::Struct(inner) | Type::Union(inner)))
-                    if member.name.is_empty() && depth < MAX_DEPTH =>
-                {
-                    self.members(inner, start, depth + 1, into);
+                Ok((_, Type::Struct(inner))) if member.name.is_empty() && depth.levels < MAX_DEPTH => {
+                    self.members(inner, start, depth.inside(false), into);
+                }
+                Ok((_, Type::Union(inner))) if member.name.is_empty() && depth.levels < MAX_DEPTH => {
+                    self.members(inner, start, depth.inside(true), into);
                 }
                 _ => {
                     let size = self.btf.size_of(member.ty).unwrap_or(0) * 8;
                     let len = if member.bit_size == 0 { size } else { member.bit_size.into() };
                     // Of a union one member is enough, and no field of Rust is a bitfield.
-                    let is_needed = depth == 0 && member.bit_size == 0 && !member.name.is_empty();
+                    let is_needed = !depth.in_union && member.bit_size == 0 && !member.name.is_empty();
                     let name = self.btf.name(member.name).to_owned();
                     into.push(Member { name, ty: member.ty, bits: start..start + len, is_needed });
                 }
@@ -176,6 +177,19 @@ impl Check<'_> {
 
     fn mismatch(&self, expected: String, found: String) -> FieldMismatch {
         FieldMismatch { field: self.path.concat(), expected, found }
+    }
+}
+
+/// Anonymous structures and unions around a member.
+#[derive(Clone, Copy, Default)]
+struct Depth {
+    levels: usize,
+    in_union: bool,
+}
+
+impl Depth {
+    fn inside(self, is_union: bool) -> Self {
+        Self { levels: self.levels + 1, in_union: self.in_union || is_union }
     }
 }
 

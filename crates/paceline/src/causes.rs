@@ -11,7 +11,9 @@ pub fn with_causes(error: &dyn Error) -> String {
     while let Some(cause) = next {
         let told = cause.to_string();
         // Errors of other crates may repeat their cause.
-        if !text.ends_with(&told) {
+        let is_told =
+            text.strip_suffix(&told).is_some_and(|before| before.is_empty() || before.ends_with(": "));
+        if !is_told {
             text.push_str(": ");
             text.push_str(&told);
         }

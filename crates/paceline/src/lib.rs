@@ -89,9 +89,9 @@
 pub mod btf;
 #[cfg(feature = "captures")]
 pub mod capture;
-#[cfg(feature = "json")]
 mod causes;
 pub mod chain;
+#[cfg(feature = "json")]
 mod chain_file;
 mod chain_graph;
 #[cfg(feature = "json")]

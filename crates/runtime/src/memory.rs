@@ -1,8 +1,8 @@
 //! Loads and stores of programs, the only place where the engine in Rust touches memory by address.
 //!
 //! Map values are shared between workers, and programs may race on them as in the kernel. Every access here is atomic and
-//! relaxed, so that such a race is not undefined behavior: whole if the address is aligned, byte by byte
-//! otherwise. On x86-64 an aligned access compiles to a plain move.
+//! relaxed, so that such a race is not undefined behavior: whole if the address is aligned, in aligned
+//! parts otherwise. On x86-64 an aligned access compiles to a plain move.
 //!
 //! Engines with a proof know which accesses are aligned, and need no test, and which are to the packet.
 //! A packet's buffer belongs to one frame and thus to one thread: plain accesses at any address suffice.
@@ -34,7 +34,7 @@ macro_rules! access {
     }};
 }
 
-/// Loads an integer byte by byte. Out of line, because it is rare and would enlarge the callers.
+/// Loads an integer in aligned parts. Out of line, because it is rare and would enlarge the callers.
 #[cold]
 #[inline(never)]
 unsafe fn load_bytes<const SIZE: usize>(address: u64) -> u64 {
@@ -45,7 +45,7 @@ unsafe fn load_bytes<const SIZE: usize>(address: u64) -> u64 {
     u64::from_ne_bytes(bytes)
 }
 
-/// Stores the low bytes of an integer one by one.
+/// Stores the low bytes of an integer in aligned parts.
 #[cold]
 #[inline(never)]
 unsafe fn store_bytes<const SIZE: usize>(address: u64, value: u64) {

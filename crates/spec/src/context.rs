@@ -4,8 +4,8 @@
 //! real 64-bit pointer.
 //!
 //! A field's place is a member of the frame, a member of the packet's area in the host (`SkBuff`), a rule that computes it, or
-//! none, which reads as 0. The area is initialized when a packet enters, if the layout has fields in it; a tail call leaves it
-//! unchanged.
+//! none, which reads as 0. What a program uses of the area ([`AreaUse`]) is initialized when a packet
+//! enters; a tail call leaves it unchanged.
 
 use std::ops::Range;
 
@@ -60,7 +60,7 @@ pub enum Place {
         /// Size in bytes.
         size: u16,
     },
-    /// A member of the packet's own area in the host ([`SkBuff`]): zero when the packet enters, or as a rule says.
+    /// A member of the packet's own area in the host ([`SkBuff`]): what packets arrive with, mostly zero, or as a rule says.
     Host {
         /// Offset in bytes.
         offset: u16,

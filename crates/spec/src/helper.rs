@@ -170,8 +170,8 @@ impl Helper {
         self.waits_for_end
     }
 
-    /// Whether the helper may read what programs of a type have in the packet's own area ([`SkBuff`](crate::context::SkBuff)). Those
-    /// that only write there without the program's reading it do not.
+    /// Whether the helper may read what programs of a type have in the packet's own area ([`SkBuff`](crate::context::SkBuff)). A
+    /// helper that only writes there does not count: if the program reads what it wrote, that access counts.
     #[must_use]
     pub fn uses_area(&self, kind: ProgramKind) -> bool {
         let takes_packet = self.prototype.is_none_or(|prototype| prototype.args.contains(&Arg::Context));

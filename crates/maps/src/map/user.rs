@@ -72,8 +72,8 @@ impl Map {
         self.update_raw(key, value, mode.flags())
     }
 
-    /// `BPF_MAP_UPDATE_ELEM` with flags as numbers (`BPF_F_LOCK` among them), and [`user_value_size`](Self::user_value_size) bytes. Special fields, such as locks, are left
-    /// out: they stay as they are in arrays, and are zero in a new element.
+    /// `BPF_MAP_UPDATE_ELEM` with flags as numbers (`BPF_F_LOCK` among them), and [`user_value_size`](Self::user_value_size) bytes.
+    /// Special fields, such as locks, are left out: they stay as they are in arrays, and are zero in a new element.
     ///
     /// # Errors
     /// `EPERM`: the map is read-only for user space, or frozen. `EINVAL`: unknown flags or wrong lengths.

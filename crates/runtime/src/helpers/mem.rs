@@ -68,10 +68,20 @@ impl Mem<'_> {
         self.read_up_to(self.len)
     }
 
-    /// Copies as many bytes as there are in both; none of null. The memory is no other than the program's own, so none of `bytes`.
+    /// Whether bytes lie in the memory: those of the packet may, in programs that are not verified.
+    #[inline]
+    fn overlaps(&self, bytes: &[u8]) -> bool {
+        let start = bytes.as_ptr() as u64;
+        start < self.address.saturating_add(self.len as u64) && self.address < start + bytes.len() as u64
+    }
+
+    /// Copies as many bytes as there are in both; none of null.
     #[inline]
     pub(super) fn copy_to(&self, bytes: &mut [u8]) {
         let len = if self.is_null() { 0 } else { self.len.min(bytes.len()) };
+        if self.overlaps(bytes) {
+            return bytes[..len].copy_from_slice(&self.read()[..len]);
+        }
         // SAFETY: so many bytes can be read.
         unsafe { memory::copy_from(&mut bytes[..len], self.address) };
     }
@@ -117,10 +127,13 @@ impl Mem<'_> {
     #[inline]
     pub(super) fn write_at(&self, offset: usize, bytes: &[u8]) {
         debug_assert!(self.is_null() || self.has(offset, bytes.len()), "a helper writes past its argument");
-        if self.has(offset, bytes.len()) {
-            // SAFETY: the bytes lie in the memory.
-            unsafe { memory::copy_to(self.address + offset as u64, bytes) };
+        if !self.has(offset, bytes.len()) {
+            return;
         }
+        let copy = if self.overlaps(bytes) { Bytes::from_slice(bytes) } else { Bytes::new() };
+        let bytes = if copy.is_empty() { bytes } else { &copy };
+        // SAFETY: the bytes lie in the memory, and are others.
+        unsafe { memory::copy_to(self.address + offset as u64, bytes) };
     }
 
     fn has(&self, offset: usize, len: usize) -> bool {

@@ -57,7 +57,6 @@ pub(super) fn load_bytes(
     offset: u32,
     buf: WriteMem<'_>,
 ) -> Result<(), Errno> {
-    // The buffer may overlap the packet, which a copy byte by byte allows.
     buf.write(span(frame, offset, buf.len())?);
     Ok(())
 }

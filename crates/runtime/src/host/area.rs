@@ -11,7 +11,7 @@ use crate::tunnel_key::Tunnel;
 
 /// The packet's own area.
 pub struct Area {
-    /// The packet's `sk_buff` ([`SkBuff`]); words are valid if the program's context has fields in them.
+    /// The packet's `sk_buff` ([`SkBuff`]); words are valid as far as the running program uses them ([`AreaUse`]).
     pub words: [AtomicU64; SkBuff::WORDS],
     /// The tunnel key that a program gave the packet, if [`SkBuff::has_tunnel`] says so.
     pub(crate) tunnel: Tunnel,
@@ -97,9 +97,9 @@ impl Area {
         }
     }
 
-    /// Sets what packets arrive with in their own area: all but a tunnel key.
+    /// Sets what packets arrive with in their own area: all but a tunnel key, and a VLAN tag, which lies in the packet.
     pub fn set_arriving(&mut self, mut skb: SkBuff) {
-        (skb.has_tunnel, skb.behind) = (0, 0);
+        (skb.has_tunnel, skb.behind, skb.vlan_present) = (0, 0, 0);
         // SAFETY: as above.
         self.arriving = unsafe { std::mem::transmute::<SkBuff, [u64; SkBuff::WORDS]>(skb) };
     }

@@ -10,7 +10,7 @@ use crate::control::Capture;
 use paceline::capture::{AnnotatedWriter, LinkType, Notes, WriteError};
 use paceline::filter::{ConvertOptions, Filter, PacketFilter, Purpose, Rules, SockFilter};
 use paceline::packet::to_line;
-use paceline::{Burst, Engine, FrameMeta, Host, Observed, Observer, Pipeline, RedirectTarget};
+use paceline::{Burst, Engine, FrameMeta, Host, Observed, Observer, Pipeline, RedirectTarget, with_causes};
 
 use super::report::PortNames;
 use crate::common::line::PacketLine;
@@ -38,10 +38,11 @@ impl Wanted {
 }
 
 fn filter(insns: Vec<SockFilter>) -> Result<PacketFilter, String> {
-    let filter = Filter::new(insns, Purpose::UserSpace).map_err(|error| format!("`filter`: {error}"))?;
+    let filter = Filter::new(insns, Purpose::UserSpace)
+        .map_err(|error| format!("`filter`: {}", with_causes(&error)))?;
     let options = ConvertOptions::default().rules(Rules::Libpcap);
     PacketFilter::new("filter", filter, &options, Engine::Threaded)
-        .map_err(|error| format!("`filter`: {error}"))
+        .map_err(|error| format!("`filter`: {}", with_causes(&error)))
 }
 
 /// A capture that is being made.

@@ -18,7 +18,7 @@ pub enum PartError {
 pub enum ChainError {
     /// There is no program, or none of this position that another one leads to.
     #[error("there is no program {0}")]
-    ProgramError(usize),
+    NoProgram(usize),
     /// A main program is called as a function too.
     #[error("a function of program {0} calls its main program, or takes its address")]
     MainIsCalled(usize),

@@ -61,7 +61,7 @@ impl Fusion<'_> {
         programs.dedup();
         for program in programs {
             let leading = || sites.iter().filter(|site| next(site.result) == Some(program));
-            let size = self.programs.get(program).ok_or(ChainError::ProgramError(program))?.part.main.size;
+            let size = self.programs.get(program).ok_or(ChainError::NoProgram(program))?.part.main.size;
             let from = deep_from(leading().map(|site| site.depth));
             let Some(from) = from.filter(|_| size <= self.budget) else { continue };
             self.budget -= size;

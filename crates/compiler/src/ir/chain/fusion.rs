@@ -78,7 +78,7 @@ impl<'a> Fusion<'a> {
     /// A block in which a new copy of a program begins.
     pub(super) fn enter(&mut self, part: usize, specialized: bool) -> Result<Block, ChainError> {
         if part >= self.programs.len() {
-            return Err(ChainError::ProgramError(part));
+            return Err(ChainError::NoProgram(part));
         }
         let block = self.function.add_block();
         let left = self.rules.limit.map(|_| self.function.add_param(block, Type::I64, Kind::Unknown));

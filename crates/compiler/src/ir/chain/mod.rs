@@ -31,7 +31,7 @@ pub use part::{Around, CONTEXT_BYTES, Exit, Exits, First, Limit, Next, Part, Pla
 /// [`ChainError`].
 pub fn chain(programs: &[Placed<'_>], rules: &Rules) -> Result<Module, ChainError> {
     if programs.is_empty() {
-        return Err(ChainError::ProgramError(0));
+        return Err(ChainError::NoProgram(0));
     }
     let mut fusion = Fusion::new(programs, rules);
     fusion.all()?;
@@ -50,7 +50,7 @@ pub fn chain(programs: &[Placed<'_>], rules: &Rules) -> Result<Module, ChainErro
 impl Fusion<'_> {
     /// Copies the first program, and all that are entered from it.
     fn all(&mut self) -> Result<(), ChainError> {
-        let entry = self.function.entry().ok_or(ChainError::ProgramError(0))?;
+        let entry = self.function.entry().ok_or(ChainError::NoProgram(0))?;
         let runs = self.rules.limit.map(|limit| limit.runs);
         let left =
             runs.and_then(|runs| self.function.append(entry, Op::constant(Type::I64, runs.into()), None));

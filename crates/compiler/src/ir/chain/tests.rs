@@ -105,8 +105,8 @@ fn runs_are_limited() {
 fn programs_that_are_not_there() {
     let part = part(IPV4);
     let programs = [placed(&part, exits(Next::Program(1)))];
-    assert_eq!(chain(&programs, &Rules::default()).err(), Some(ChainError::ProgramError(1)));
-    assert_eq!(chain(&[], &Rules::default()).err(), Some(ChainError::ProgramError(0)));
+    assert_eq!(chain(&programs, &Rules::default()).err(), Some(ChainError::NoProgram(1)));
+    assert_eq!(chain(&[], &Rules::default()).err(), Some(ChainError::NoProgram(0)));
 }
 
 #[test]

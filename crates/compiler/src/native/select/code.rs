@@ -131,7 +131,10 @@ impl<'a, A: Emit> Code<'a, A> {
         let (entry, tail_entry) = (asm.label(), asm.label());
         asm.bind(entry);
         let &ProgramUse { calls, tail_calls, area, defers, .. } = program;
-        asm.enter_run(links, calls, tail_calls, area);
+        // After a packet alone all of the area is looked at: by the end of the run, and by the embedder.
+        let context = source.program().kind.context();
+        let whole = if context.waits_for_end { AreaUse::all(context) } else { area };
+        asm.enter_run(links, calls, tail_calls, whole);
         asm.bind(tail_entry);
         let lacks_cpu = cpus.map(|cpus| {
             let lacks_cpu = asm.label();
