@@ -32,6 +32,7 @@ mod mprog;
 mod native;
 mod network;
 mod optimizer;
+mod packets_alone;
 mod pinning;
 mod pipeline;
 mod reasons;
