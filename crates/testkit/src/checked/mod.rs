@@ -2,7 +2,7 @@
 //! verifier. So it relies on no fact and shares nothing with the code generator but the assembler: each instruction is translated by
 //! itself, and each register of the program is always in the same one of the machine.
 //!
-//! The runtime decides ([`run`]): stubs pass it `r0` to `r5` in memory, the slot and the accessed pointer. BPF stack frames lie outside the native
+//! The runtime decides (`run`): stubs pass it `r0` to `r5` in memory, the slot and the accessed pointer. BPF stack frames lie outside the native
 //! stack, so that no store of a program can overwrite a return address. When the runtime ends a run, the stack is unwound to the entry.
 //!
 //! | | |
