@@ -3,18 +3,6 @@
 use crate::pool::Chunk;
 
 /// A packet is not placed in a burst. The chunk in the error is the caller's again.
-///
-/// ```
-/// use paceline_frame::{Burst, FrameMeta, FramePool, PlaceError, PoolCache, Span};
-///
-/// let pool = FramePool::on_heap(1);
-/// let (mut cache, mut burst) = (PoolCache::new(&pool), Burst::new(1));
-/// let chunk = cache.alloc().expect("the only frame");
-/// let span = Span { offset: 0, len: 60, metadata: 0 }; // no headroom
-/// let error = burst.place(&pool, chunk, span, FrameMeta::default()).unwrap_err();
-/// assert!(matches!(error, PlaceError::NoRoom(_)));
-/// cache.free(error.into_chunk());
-/// ```
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[must_use = "a dropped chunk is lost to its pool"]
