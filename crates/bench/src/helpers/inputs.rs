@@ -14,3 +14,10 @@ pub(super) fn packet() -> Vec<u8> {
 /// The maps whose elements programs look up or replace, with a key and a value.
 pub(super) const FILLED: [(&str, [u8; 4], usize); 4] =
     [("hash", [1, 0, 0, 0], 8), ("hash_64", [1, 0, 0, 0], 64), ("lru", [1, 0, 0, 0], 8), ("cpus", [0; 4], 4)];
+
+/// A value of a length: the number 1, as the queue of a CPU also may be.
+pub(super) fn value(len: usize) -> Vec<u8> {
+    let mut value = vec![0; len];
+    value[0] = 1;
+    value
+}

@@ -3,7 +3,7 @@
 use paceline::Object;
 use paceline_testkit::kernel::KernelObject;
 
-use super::inputs::{FILLED, packet};
+use super::inputs::{FILLED, packet, value};
 use crate::kernel;
 use crate::measure::Work;
 
@@ -15,7 +15,7 @@ pub(super) fn in_kernel(object: &Object) -> Option<Kernel> {
     let loaded = kernel::load(object).ok()?;
     for (spec, map) in object.maps().iter().zip(&loaded.maps) {
         let filled = FILLED.iter().find(|(name, ..)| *name == spec.name);
-        filled.map_or(Ok(()), |(_, key, value)| map.update(key, &vec![1; *value], 0)).ok()?;
+        filled.map_or(Ok(()), |(_, key, len)| map.update(key, &value(*len), 0)).ok()?;
     }
     Some(Kernel(loaded))
 }

@@ -11,7 +11,7 @@ use std::error::Error;
 
 use paceline::{Burst, Collection, FrameMeta, Host, LoadOptions, Object, VerifiedProgram};
 
-use inputs::{FILLED, packet};
+use inputs::{FILLED, packet, value};
 #[cfg(feature = "kernel")]
 use kernel::{in_kernel, kernel_name};
 
@@ -37,7 +37,7 @@ impl Subject {
     fn new(collection: &Collection, name: &str, frames: usize) -> Result<Self, Box<dyn Error>> {
         let mut burst = Burst::new(frames);
         (0..frames).try_for_each(|_| burst.push(&packet(), FrameMeta::default()))?;
-        Ok(Self { program: collection.program(Some(name))?, burst, host: collection.host()? })
+        Ok(Self { program: collection.program(Some(name))?, burst, host: Host::new(0) })
     }
 
     fn run(&mut self, packets: usize) -> Result<u64, Box<dyn Error>> {
@@ -80,8 +80,8 @@ impl Times {
 pub(crate) fn table(settings: Settings) -> Table {
     let object = Object::parse(OBJECT)?;
     let collection = object.load(&LoadOptions::default())?;
-    for (map, key, value) in FILLED {
-        collection.map(map).ok_or("no such map")?.insert(&key, &vec![1; value])?;
+    for (map, key, len) in FILLED {
+        collection.map(map).ok_or("no such map")?.insert(&key, &value(len))?;
     }
     let names: Vec<String> = object.programs().iter().map(|program| program.name.clone()).collect();
     let count = if settings.smoke { 64 } else { PACKETS };
