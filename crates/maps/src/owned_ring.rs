@@ -78,6 +78,7 @@ impl OwnedRingReader {
     pub fn consume_records(&self, read: impl FnMut(Record<'_>)) -> usize {
         let Some(ring) = self.ring() else { return 0 };
         // Before the records: one that comes later makes the descriptor readable again.
+        // It fails only if nothing was signalled, and then there is nothing to take back.
         let _ = rustix::io::read(&*self.event, &mut [0; 8]);
         let _left = Left { ring, event: &self.event };
         RingReader::new(ring).consume_records(read)

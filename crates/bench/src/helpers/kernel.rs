@@ -1,7 +1,9 @@
 //! The programs in the kernel, by test-run.
 
+use std::error::Error;
+
 use paceline::Object;
-use paceline_testkit::kernel::KernelObject;
+use paceline_testkit::kernel::{KernelObject, probe};
 
 use super::inputs::{FILLED, packet, value};
 use crate::kernel;
@@ -11,13 +13,19 @@ use crate::measure::Work;
 pub(super) struct Kernel(KernelObject);
 
 /// `None` if the kernel is not available.
-pub(super) fn in_kernel(object: &Object) -> Option<Kernel> {
-    let loaded = kernel::load(object).ok()?;
+///
+/// # Errors
+/// The kernel refuses the programs, or an element of a map.
+pub(super) fn in_kernel(object: &Object) -> Result<Option<Kernel>, Box<dyn Error>> {
+    if probe().is_err() {
+        return Ok(None);
+    }
+    let loaded = kernel::load(object)?;
     for (spec, map) in object.maps().iter().zip(&loaded.maps) {
         let filled = FILLED.iter().find(|(name, ..)| *name == spec.name);
-        filled.map_or(Ok(()), |(_, key, len)| map.update(key, &value(*len), 0)).ok()?;
+        filled.map_or(Ok(()), |(_, key, len)| map.update(key, &value(*len), 0))?;
     }
-    Some(Kernel(loaded))
+    Ok(Some(Kernel(loaded)))
 }
 
 pub(super) fn kernel_name() -> String {

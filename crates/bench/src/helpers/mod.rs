@@ -90,7 +90,7 @@ pub(crate) fn table(settings: Settings) -> Table {
         subjects.push(Subject::new(&collection, name, 64)?);
         subjects.push(Subject::new(&collection, name, 1)?);
     }
-    let kernel = in_kernel(&object);
+    let kernel = in_kernel(&object)?;
     let mut works: Vec<Work<'_>> = Vec::new();
     for (index, pair) in subjects.chunks_exact_mut(2).enumerate() {
         works.extend(pair.iter_mut().map(|subject| Box::new(move || subject.run(count)) as Work<'_>));
@@ -117,8 +117,9 @@ pub(crate) fn table(settings: Settings) -> Table {
 struct Kernel(std::convert::Infallible);
 
 #[cfg(not(feature = "kernel"))]
-fn in_kernel(_: &Object) -> Option<Kernel> {
-    None
+#[allow(clippy::unnecessary_wraps, reason = "as with the feature")]
+fn in_kernel(_: &Object) -> Result<Option<Kernel>, Box<dyn Error>> {
+    Ok(None)
 }
 
 #[cfg(not(feature = "kernel"))]

@@ -130,10 +130,18 @@ impl Mem<'_> {
         if !self.has(offset, bytes.len()) {
             return;
         }
-        let copy = if self.overlaps(bytes) { Bytes::from_slice(bytes) } else { Bytes::new() };
-        let bytes = if copy.is_empty() { bytes } else { &copy };
+        if self.overlaps(bytes) {
+            return self.write_copy(offset, bytes);
+        }
         // SAFETY: the bytes lie in the memory, and are others.
         unsafe { memory::copy_to(self.address + offset as u64, bytes) };
+    }
+
+    /// Writes bytes that lie in the memory themselves. Apart, because it is rare and its copy takes room on the stack.
+    #[cold]
+    #[inline(never)]
+    fn write_copy(&self, offset: usize, bytes: &[u8]) {
+        self.write_at(offset, &Bytes::from_slice(bytes));
     }
 
     fn has(&self, offset: usize, len: usize) -> bool {

@@ -18,7 +18,7 @@ pub(super) struct ProgramUse {
     pub(super) tail_calls: bool,
     /// It makes calls.
     pub(super) calls: bool,
-    /// What it uses of the packet's own area.
+    /// The part of the packet's own area that the program uses.
     pub(super) area: AreaUse,
     /// It may defer work to the end of a run.
     pub(super) defers: bool,
@@ -76,7 +76,7 @@ impl ProgramUse {
     }
 }
 
-/// What an access to the context uses of the packet's own area.
+/// The part of the packet's own area that an access to the context uses.
 fn area_of_access(kind: ProgramKind, offset: i32, size: Size, write: bool) -> AreaUse {
     let start = u64::try_from(offset).ok();
     let field = start.and_then(|start| kind.context_field(start, size.bytes() as u64, write));
@@ -84,11 +84,11 @@ fn area_of_access(kind: ProgramKind, offset: i32, size: Size, write: bool) -> Ar
     field.map(AreaUse::of).unwrap_or_default()
 }
 
-/// What a call may use of the packet's own area.
+/// The part of the packet's own area that a call may use.
 fn area_of_call(kind: ProgramKind, callee: Callee) -> AreaUse {
     let uses = match callee {
         Callee::Helper(id) => Helper::from_imm(id).is_none_or(|helper| helper.uses_area(kind)),
-        // What a program does that is tail called is not known.
+        // A program that is tail called may use all of it.
         Callee::TailCall | Callee::Program => true,
         Callee::Kfunc { .. } => kind.context().waits_for_end,
         Callee::Function(_) | Callee::LookUp { .. } => false,
